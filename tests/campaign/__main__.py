@@ -1,11 +1,12 @@
 """Does Holdfast keep its promises when everything around it breaks? Runs the hostile campaign.
 
-Run: python -m tests.campaign [--minutes N] [--seed S] [--part NAME] [--no-report]
+Run: python -m tests.campaign [--minutes N] [--seed S] [--part NAME [--rest]] [--no-report]
 
 Every part gets its share of the minutes and runs in a process of its own, so that a part that dies
 is a finding like any other. The figures are kept in tests/campaign/results.json, where a part that
 runs alone replaces its own, and docs/reliability.md is written from them. The exit code is 1 if a
-promise was broken.
+promise was broken. What a part had no time for is named on the page; `--rest` runs that alone, and
+adds its figures.
 """
 
 import argparse
@@ -16,6 +17,7 @@ import subprocess
 import sys
 import time
 import traceback
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final
 
@@ -42,7 +44,8 @@ GRACE_SECONDS: Final = 300.0
 def main() -> int:
     options = _arguments()
     if options.part is not None:
-        return _run_here(options.part, options.seed, options.minutes * 60, not options.no_report)
+        run = _run_rest if options.rest else _run_here
+        return run(options.part, options.seed, options.minutes * 60, not options.no_report)
     broken = 0
     for number, name in enumerate(PARTS, 1):
         minutes = options.minutes * PARTS[name] / sum(PARTS.values())
@@ -57,6 +60,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=10.0, help="for all parts together")
     parser.add_argument("--seed", type=int, default=1, help="the same seed makes the same attacks")
     parser.add_argument("--part", choices=list(PARTS), help="run this part alone")
+    parser.add_argument("--rest", action="store_true", help="run what it had no time for")
     parser.add_argument("--no-report", action="store_true", help="keep no figures, write no page")
     return parser.parse_args()
 
@@ -79,13 +83,30 @@ def _run_apart(name: str, seed: int, minutes: float, report: bool) -> bool:
 
 def _run_here(name: str, seed: int, seconds: float, report: bool) -> int:
     part, begin = importlib.import_module(f"tests.campaign.{name}"), time.monotonic()
-    try:
-        result = part.run(random.Random(f"{seed}/{name}"), seconds)
-    except Exception as error:
-        traceback.print_exc()
-        result = Result(tried={}, broken=[f"the part itself failed: {error!r}"])
+    result = _result_of(lambda: part.run(random.Random(f"{seed}/{name}"), seconds))
     _tell(_run_of(name, seed, time.monotonic() - begin, result), report)
     return 1 if result.broken else 0
+
+
+def _run_rest(name: str, seed: int, seconds: float, report: bool) -> int:
+    """Runs what the kept run of a part has left, and adds its figures to those."""
+    before = kept().get(name)
+    if before is None or not before.result.left:
+        print(f"{name}: nothing was left")
+        return 0
+    part, begin = importlib.import_module(f"tests.campaign.{name}"), time.monotonic()
+    chance = random.Random(f"{seed}/{name}/rest")
+    result = _result_of(lambda: part.run_rest(before.result.left, chance, seconds))
+    _tell(before.followed_by(_run_of(name, seed, time.monotonic() - begin, result)), report)
+    return 1 if result.broken else 0
+
+
+def _result_of(run: Callable[[], Result]) -> Result:
+    try:
+        return run()
+    except Exception as error:
+        traceback.print_exc()
+        return Result(tried={}, broken=[f"the part itself failed: {error!r}"])
 
 
 def _run_of(name: str, seed: int, seconds: float, result: Result) -> Run:
@@ -105,6 +126,8 @@ def _tell(run: Run, report: bool) -> None:
     print(f"{run.part}: {figures or 'nothing was tried'} in {run.seconds} s", flush=True)
     for sentence in run.result.broken:
         print(f"  BROKEN: {sentence}", flush=True)
+    if run.result.left:
+        print(f"  NO TIME FOR {len(run.result.left)}: --part {run.part} --rest", flush=True)
     if report:
         keep(run)
         write_page(kept(), order=list(PARTS))

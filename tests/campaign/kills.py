@@ -56,31 +56,40 @@ def run(random: random.Random, seconds: float) -> Result:
     return run_cells(cells, random, seconds)
 
 
+def run_rest(left: Iterable[str], random: random.Random, seconds: float) -> Result:
+    """Attacks the cells that another run has left."""
+    wanted = set(left)
+    return run_cells([cell for cell in MATRIX if str(cell) in wanted], random, seconds)
+
+
 def run_cells(cells: Iterable[Cell], chance: random.Random, seconds: float) -> Result:
     """Attacks some cells; those of the same setup and durability share their servers and their
-    time. At least one of them is attacked, all if there is time."""
+    time. At least one of them is attacked, all if there is time; the result names the others."""
     rows: dict[tuple[str, str], list[Cell]] = {}
     for cell in cells:
         rows.setdefault((cell.setup, cell.durability), []).append(cell)
     figures: dict[str, Counter[str]] = {}
     broken: list[str] = []
+    left: list[str] = []
     for (name, durability), row in rows.items():
         end = time.monotonic() + seconds / len(rows)
         share = max(seconds / len(rows) / len(row) / 2, CELL_SECONDS)  # half of it to look back
         counts = figures[f"{name}, {durability}"] = Counter()
         with running(name, durability) as setup:
-            for cell in row:
+            for number, cell in enumerate(row, 1):
                 found, sentences = attack(setup, cell, chance, share)
                 counts.update(found)
                 counts["cells"] += 1
                 broken += [f"{cell}: {sentence}" for sentence in sentences]
                 if time.monotonic() > end:
+                    left += map(str, row[number:])
                     break
     total = sum(figures.values(), Counter[str]())
     return Result(
         tried=_ordered(total),
         broken=broken,
         rows={name: _ordered(figures[name]) for name in sorted(figures)},
+        left=left,
     )
 
 

@@ -64,6 +64,19 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     result: Result
     note: str = ""  # if the figures are not those of one run
 
+    def followed_by(self, rest: "Run") -> "Run":
+        """Returns this run with the figures of one of its rest."""
+        note = (
+            f"In {rest.seconds:,} of the seconds, of seed {rest.seed}, what had been left was run."
+        )
+        return msgspec.structs.replace(
+            rest,
+            seed=self.seed,
+            seconds=self.seconds + rest.seconds,
+            result=self.result.followed_by(rest.result),
+            note=f"{self.note} {note}".strip(),
+        )
+
 
 def keep(run: Run) -> None:
     """Stores a run in the place of the one of the same part before."""
@@ -135,6 +148,13 @@ def _section(run: Run) -> str:
     command = f'make campaign args="--part {run.part} --minutes {_minutes(run)} --seed {run.seed}"'
     lines += [f"{run.seconds:,} seconds on {run.date:%d %B %Y}. Again: `{command}`", ""]
     lines += [run.note, ""] if run.note else []
+    if run.result.left:
+        rest = f'make campaign args="--part {run.part} --rest --minutes {_minutes(run)} --seed 1"'
+        lines += [
+            f"There was no time for {len(run.result.left)} of them; run these with `{rest}`:",
+            "",
+        ]
+        lines += [*(f"- {each}" for each in run.result.left), ""]
     return "\n".join(lines)
 
 
@@ -166,7 +186,9 @@ def _anchor(run: Run) -> str:
 
 
 def _figures(run: Run) -> str:
-    return ", ".join(f"{count:,} {what}" for what, count in run.result.tried.items())
+    figures = [f"{count:,} {what}" for what, count in run.result.tried.items()]
+    left = [f"{len(run.result.left)} left out"] if run.result.left else []
+    return ", ".join(figures + left)
 
 
 def _minutes(run: Run) -> str:

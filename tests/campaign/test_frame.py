@@ -53,6 +53,31 @@ def test_a_part_shows_its_kinds_of_attack_as_a_table() -> None:
     assert "| cluster | 1,200 |  |" in text
 
 
+def test_what_there_was_no_time_for_is_named_with_the_command_that_runs_it() -> None:
+    result = Result(tried={"cells": 1}, left=["server, commit, copy", "cluster, commit, load"])
+
+    text = page({"x": run_of("x", result)}, order=["x"])
+
+    assert "| 1 cells, 2 left out |" in text
+    assert "- server, commit, copy" in text
+    assert 'make campaign args="--part x --rest --minutes 1.5 --seed 1"' in text
+
+
+def test_the_figures_of_a_rest_are_added_to_those_of_the_run_that_left_it() -> None:
+    first = Result(tried={"kills": 3}, rows={"a": {"kills": 3}}, left=["b", "c"])
+    rest = Result(tried={"kills": 2}, rows={"b": {"kills": 2}}, broken=["b broke"], left=["c"])
+
+    both = run_of("x", first).followed_by(run_of("x", rest))
+
+    assert both.seconds == 180
+    assert both.result == Result(
+        tried={"kills": 5},
+        rows={"a": {"kills": 3}, "b": {"kills": 2}},
+        broken=["b broke"],
+        left=["c"],
+    )
+
+
 def test_the_page_is_the_one_that_the_kept_results_make() -> None:
     assert PAGE.read_text() == page(kept(), order=list(PARTS)), (
         "write it again: python -m tests.campaign.report"
