@@ -115,7 +115,7 @@ class CommandReader:
         try:
             at = self._read(data, commands)
         except (BadFrame, RequestTooLarge) as error:
-            self.error = error
+            self.error = error.with_traceback(None)  # whose frames hold the connection
             self._words, self._missing = [], 0
         else:
             if at < len(data):

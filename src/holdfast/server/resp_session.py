@@ -322,6 +322,10 @@ class RespSession:
     def next_of(self, later: Later, done: asyncio.Future[Any]) -> Plan:
         """Returns the reply to what has taken its time, or the plan of a request that has been
         decoded."""
+        # Raised here, an error would hold this frame, and this frame the future that holds it: the
+        # collector would have to find every refused login and every bad request.
+        if (failed := done.exception()) is not None:
+            return self.failure(later, failed)
         try:
             return later.encode(done.result())
         except Exception as error:

@@ -77,7 +77,8 @@ async def metrics(api: HttpApi, request: HttpRequest, found: Found) -> HttpRespo
     space = api.dispatcher.store
     who = await api.who(request)
     who.require("read", space=space.name, layer="metrics")
-    figures = {**await api.dispatcher.reading(space.stats), **api.dispatcher.figures()}
+    # In a thread: it reads the file, to which all that was committed is written before.
+    figures = {**await api.dispatcher.read_in_thread(space.stats), **api.dispatcher.figures()}
     return await _exposed(api, request, who, space, families(figures))
 
 

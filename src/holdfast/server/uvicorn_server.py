@@ -58,6 +58,10 @@ class _Flow(FlowControl):
         if self.read_paused and self._may_read():
             super().resume_reading()
 
+    def leave(self) -> None:
+        """Refers to the connection no more."""
+        self._may_read = _never
+
 
 class _JoinedWrites:
     """uvicorn's way to the transport, on which a head waits for the body that mostly follows at
@@ -102,6 +106,7 @@ class BoundedProtocol(HttpToolsProtocol):
     """
 
     dispatcher: Dispatcher  # of the server that it belongs to
+    flow: _Flow
     _is_admitted = False
     _first = b""  # byte that came
     _unread = 0  # bytes since the last head or piece of a body was complete
@@ -144,6 +149,16 @@ class BoundedProtocol(HttpToolsProtocol):
         if active is not None and active is not self.cycle and not active.response_complete:
             active.disconnected = True  # uvicorn tells the request that came last, and no other
             active.message_event.set()
+        self._release(active, self.cycle)
+
+    def _release(self, *requests: Any) -> None:
+        """Has nothing that it refers to refer to it, or every connection were garbage that only the
+        collector finds, and for a flood of them everyone would wait."""
+        self.flow.leave()
+        self._refusal = self._last_words = None
+        for each in requests:
+            if each is not None:
+                each.scope.pop(IS_WHOLE, None)
 
     def eof_received(self) -> bool:  # type: ignore[override]  # uvicorn's never stays open
         self._joined.flush()
@@ -376,6 +391,10 @@ class BoundedProtocol(HttpToolsProtocol):
         self._patience = None
         if not self.transport.is_closing():
             self.transport.close()
+
+
+def _never() -> bool:
+    return False
 
 
 def _address(name: Any) -> tuple[str, int] | None:

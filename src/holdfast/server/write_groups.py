@@ -118,21 +118,25 @@ class WriteGroups:
         for each."""
         while self._orders.get():
             self.group_wait.wait(lambda: len(self._waiting))
-            group = self._next_group()
-            if len(group) == 1:
-                steps = group[0].steps
-            else:
-                steps = [step for request in group for step in request.steps]
-            begin = time.perf_counter()
-            try:
-                outcomes = transact_in_parts(self._store, steps)
-            except BaseException as error:
-                outcomes = [Outcome(error=error)] * len(steps)
-            seconds = time.perf_counter() - begin
-            self.group_wait.note(len(group) + len(self._waiting), seconds)
-            self._recorder.note_commit(len(steps), seconds)
-            self.tell()  # those who listen hear of it before those who asked
-            self._loop.call_soon_threadsafe(self._answer, group, outcomes)
+            self._write_group()
+
+    def _write_group(self) -> None:
+        # A function of its own: the writer, which may now wait for hours, keeps none of it.
+        group = self._next_group()
+        if len(group) == 1:
+            steps = group[0].steps
+        else:
+            steps = [step for request in group for step in request.steps]
+        begin = time.perf_counter()
+        try:
+            outcomes = transact_in_parts(self._store, steps)
+        except BaseException as error:
+            outcomes = [Outcome(error=error)] * len(steps)
+        seconds = time.perf_counter() - begin
+        self.group_wait.note(len(group) + len(self._waiting), seconds)
+        self._recorder.note_commit(len(steps), seconds)
+        self.tell()  # those who listen hear of it before those who asked
+        self._loop.call_soon_threadsafe(self._answer, group, outcomes)
 
     def _begin_group(self) -> None:
         """Commits what waits: on the loop if that takes only a moment, else in the writer's
