@@ -416,8 +416,11 @@ ACQUIRE_SECONDS: Final = 60.0  # how long `acquire` waits by default
 
 # --- server -----------------------------------------------------------------------------------
 
-# the largest value in base64, with some space around it
+# the largest value as bytes of msgpack, with some space around it
 MAX_REQUEST_BYTES: Final = 80 * 1024 * 1024
+# JSON, and texts in msgpack and BSON: the largest data of a job, with some space around it. It is
+# decoded in one step of 20 ms, or 70 if its last letter makes it wide, while nobody is answered
+MAX_REQUEST_TEXT_BYTES: Final = 17 * 1024 * 1024
 # decoded in one step of some 20 ms, in which nobody else is answered
 MAX_REQUEST_VALUES: Final = 250_000
 MAX_BATCH_VALUES: Final = 1_000_000  # of all steps of a batch over HTTP, likewise
@@ -438,6 +441,8 @@ MANY_READS: Final = 4  # a read-only batch with more reads runs in a thread
 MAX_READ_ON_LOOP: Final = 20  # a read that asks for more items runs in a thread
 # a kind of read that takes longer on the event loop moves to a thread
 LARGE_READ_SECONDS: Final = 0.02
+# a kind of read with a larger answer moves to a thread, however long it took: the next may be larger
+MAX_ANSWER_ON_LOOP_BYTES: Final = 1024 * 1024
 VERY_LARGE_READ_SECONDS: Final = 0.1  # one is enough; a shorter one may be a busy machine
 MAX_DISK_READS_ON_LOOP: Final = 16  # pages that one read on the event loop may wait for
 ASYNC_READ_SECONDS: Final = 0.002  # like it, for the program's own event loop and `store.aio`

@@ -155,6 +155,16 @@ def bodies_of_many_values(by: Attacker) -> None:
 
 
 @attack
+def long_texts(by: Attacker) -> None:
+    """Each is decoded in one call, and the last letter makes it wide; the longest are refused."""
+    for size in (by.times(16 * MEGABYTE), by.times(70 * MEGABYTE)):
+        body = {"queue": "q", "data": "x" * size + "\U0001f600"}
+        _post(by, "/default/jobs/put", json.dumps(body, ensure_ascii=False))
+        _post(by, "/default/jobs/put", json.dumps(body))
+        by.push(by.resp(), command("JOBS.PUT", msgspec.msgpack.encode(body)), wait=5)
+
+
+@attack
 def deep_nesting(by: Attacker) -> None:
     deep = [b"[" * 500_000, b'{"a":' * 200_000, b"\x91" * 500_000, b"\x81\xa1a" * 200_000]
     for body in deep:

@@ -13,7 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.entities import bson_codec
-from holdfast.limits import MAX_BATCH_VALUES, MAX_REQUEST_ESCAPES, MAX_REQUEST_VALUES
+from holdfast.limits import (
+    MAX_BATCH_VALUES,
+    MAX_REQUEST_ESCAPES,
+    MAX_REQUEST_TEXT_BYTES,
+    MAX_REQUEST_VALUES,
+)
 from holdfast.server import value_counts
 from tests.repetitions import repeated
 from tests.server.running import RawClient, Server, command
@@ -73,12 +78,14 @@ def test_what_is_in_a_text_is_no_value_wherever_a_piece_ends(value: Any, size: i
 
         counted = list(value_counts.json_values(msgspec.json.encode(value)))
 
-    assert counted[-1] == separators(value)
+    assert counted[-1].values == separators(value)
 
 
 @given(values)
 def test_values_of_msgpack_are_counted(value: Any) -> None:
-    assert list(value_counts.msgpack_values(msgspec.msgpack.encode(value)))[-1] == parts(value)
+    counted = list(value_counts.msgpack_values(msgspec.msgpack.encode(value)))
+
+    assert counted[-1].values == parts(value)
 
 
 @settings(max_examples=repeated(25, full=100))
@@ -86,7 +93,9 @@ def test_values_of_msgpack_are_counted(value: Any) -> None:
 def test_values_of_bson_are_counted(document: dict[str, Any]) -> None:
     members = sum(map(elements, document.values()))
 
-    assert list(value_counts.bson_values(bson_codec.encode(document)))[-1] == members
+    counted = list(value_counts.bson_values(bson_codec.encode(document)))
+
+    assert counted[-1].values == members
 
 
 @given(st.binary())
@@ -174,6 +183,38 @@ def test_escapes_are_counted_in_texts_that_are_very_long(client: RawClient, serv
     assert code_of(refused) == "REQUEST_TOO_LARGE"
     assert "msgpack, which needs none" in str(refused)
     assert post(server, "/default/jobs/put", body, "application/json").status == 413
+
+
+TOO_LONG = "x" * (MAX_REQUEST_TEXT_BYTES + 1)
+
+
+@pytest.mark.parametrize("encode", ENCODERS, ids=["json", "msgpack"])
+def test_more_text_than_is_decoded_in_a_moment_is_refused(
+    client: RawClient, server: Server, encode: Any
+) -> None:
+    body = encode(put(TOO_LONG))
+    kind = "application/json" if encode is msgspec.json.encode else "application/msgpack"
+
+    refused = client.ask("JOBS.PUT", body)
+
+    assert code_of(refused) == "REQUEST_TOO_LARGE"
+    assert f"{MAX_REQUEST_TEXT_BYTES:,} bytes of JSON or text" in str(refused)
+    assert post(server, "/default/jobs/put", body, kind).status == 413
+
+
+def test_a_word_or_a_message_of_meduza_with_too_long_a_text_is_refused(client: RawClient) -> None:
+    refused = client.ask("JOBS.PUT", "q", "app.Send", TOO_LONG)
+    _, body = client.ask("PUT", bson_codec.encode({"table": "T", "entities": [TOO_LONG]}))
+
+    assert code_of(refused) == "REQUEST_TOO_LARGE"
+    assert "bytes of JSON or text" in str(bson_codec.decode(body))
+
+
+def test_bytes_are_no_text() -> None:
+    body = put(b"x" * (MAX_REQUEST_TEXT_BYTES + 1))
+
+    value_counts.refuse_long_decoding(msgspec.msgpack.encode(body), "msgpack")
+    value_counts.refuse_long_decoding(bson_codec.encode(body), "bson")
 
 
 def test_a_word_of_a_command_is_counted_if_it_is_json(client: RawClient) -> None:

@@ -19,7 +19,7 @@ from holdfast.operations import OPERATIONS, OPERATIONS_BY_METHOD, Operation
 from holdfast.server import payloads, redis_hints, word_commands
 from holdfast.server.client_address import address_events
 from holdfast.server.resp_session import Change, Encode, Later, Plan, Read, RespSession, Write
-from holdfast.server.value_counts import refuse_too_many_values
+from holdfast.server.value_counts import refuse_long_decoding, refuse_long_text
 
 T = TypeVar("T")
 Handler: TypeAlias = Callable[[RespSession, wire.Command], Plan]
@@ -119,9 +119,11 @@ def _serve(operation: Operation) -> Handler:
     def read_large(session: RespSession, words: wire.Command) -> tuple[Any, Encode]:
         for word in words[1:]:
             if len(words) == 2 and word_commands.form_of(word) == "msgpack":
-                refuse_too_many_values(word, "msgpack")
-            elif word.lstrip()[:1] in (b"{", b"["):  # any other is one value
-                refuse_too_many_values(word, "json")
+                refuse_long_decoding(word, "msgpack")
+            elif word.lstrip()[:1] in (b"{", b"["):
+                refuse_long_decoding(word, "json")
+            else:
+                refuse_long_text(word)  # it is one value
         return read(session, words)
 
     def read(session: RespSession, words: wire.Command) -> tuple[Any, Encode]:

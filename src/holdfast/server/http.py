@@ -51,7 +51,7 @@ from holdfast.server.http_exchange import (
     error_headers,
     send_response,
 )
-from holdfast.server.value_counts import refuse_too_many_values
+from holdfast.server.value_counts import refuse_long_decoding
 
 T = TypeVar("T")
 Handler: TypeAlias = Callable[["HttpApi", HttpRequest, dict[str, str]], Awaitable[HttpResponse]]
@@ -154,13 +154,13 @@ class HttpApi:
         is_json: bool = True,
         most_values: int = MAX_REQUEST_VALUES,
     ) -> T:
-        """Returns what `decode` makes of a body. A large one is refused if it has too many values,
-        and decoded in a thread."""
+        """Returns what `decode` makes of a body. A large one is refused if it has too many values
+        or too much text, and decoded in a thread."""
         if len(body) <= DECODED_ON_LOOP_BYTES:
             return decode(body)
 
         def decode_large() -> T:
-            refuse_too_many_values(body, "json" if is_json else "msgpack", most_values)
+            refuse_long_decoding(body, "json" if is_json else "msgpack", most_values)
             return decode(body)
 
         return await self.dispatcher.decode_in_thread(decode_large)

@@ -1,35 +1,63 @@
-"""Refuses a request of too many values before it is decoded.
+"""Refuses a request of too many values, or of too much text, before it is decoded.
 
 A decoder reads a whole request in one call, which holds the interpreter all along, so that nobody
 else is answered: some 60 ns for each value, however short its text, and 5 ns for each escape. And a
-value of one byte becomes an object of 56. Most requests have fewer bytes than values are allowed,
-and are not looked at. To count takes its time too, so it is done in a thread, piece by piece.
+value of one byte becomes an object of 56. A text takes 1 ns for each byte, and 3 if its last letter
+is one that makes all of them wide; bytes of msgpack and BSON are only copied. Most requests have
+fewer bytes than values are allowed, and are not looked at. To count takes its time too, so it is
+done in a thread, piece by piece.
 """
 
 from collections.abc import Callable, Iterator
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from holdfast.errors import RequestTooLarge
-from holdfast.limits import MAX_REQUEST_ESCAPES, MAX_REQUEST_VALUES
+from holdfast.limits import MAX_REQUEST_ESCAPES, MAX_REQUEST_TEXT_BYTES, MAX_REQUEST_VALUES
 
 Form = Literal["json", "msgpack", "bson"]
+
+
+class Count(NamedTuple):
+    """The values that were found so far, and the bytes of texts among them."""
+
+    values: int
+    text_bytes: int = 0
+
 
 _PIECE_BYTES: Final = 64 * 1024  # that are counted in one step
 _STEP_VALUES: Final = 5_000  # of msgpack and BSON, likewise
 
 
-def refuse_too_many_values(payload: bytes, form: Form, most: int = MAX_REQUEST_VALUES) -> None:
-    """Raises `RequestTooLarge` if a request holds more values than `most`, or too many escapes."""
+def refuse_long_decoding(payload: bytes, form: Form, most: int = MAX_REQUEST_VALUES) -> None:
+    """Raises `RequestTooLarge` if a request holds more values than `most`, or too much text, or too
+    many escapes."""
     if len(payload) <= most:  # each has a byte of its own at least
         return
-    if form == "json" and len(payload) > 2 * MAX_REQUEST_ESCAPES:
-        _refuse_too_many_escapes(payload)
+    if form == "json":
+        refuse_long_text(payload)
+        if len(payload) > 2 * MAX_REQUEST_ESCAPES:
+            _refuse_too_many_escapes(payload)
     for found in _COUNTERS[form](payload):
-        if found > most:
+        if found.values > most:
             raise RequestTooLarge(
                 f"the request holds more than {most:,} values",
                 hint="Send it in several requests, or send what belongs together as one text.",
             )
+        if found.text_bytes > MAX_REQUEST_TEXT_BYTES:
+            raise _too_much_text()
+
+
+def refuse_long_text(text: bytes) -> None:
+    """Raises `RequestTooLarge` if a text, or a JSON that is decoded as one, is too long."""
+    if len(text) > MAX_REQUEST_TEXT_BYTES:
+        raise _too_much_text()
+
+
+def _too_much_text() -> RequestTooLarge:
+    return RequestTooLarge(
+        f"the request has more than {MAX_REQUEST_TEXT_BYTES:,} bytes of JSON or text",
+        hint="Send it in several requests, or send bytes as msgpack, where they are no text.",
+    )
 
 
 def _refuse_too_many_escapes(payload: bytes) -> None:
@@ -43,7 +71,7 @@ def _refuse_too_many_escapes(payload: bytes) -> None:
         )
 
 
-def json_values(payload: bytes) -> Iterator[int]:
+def json_values(payload: bytes) -> Iterator[Count]:
     """Yields the number so far, of which the last one is at least that of all values.
 
     What separates and opens is counted. In a text these are no values, so a payload that seems to
@@ -55,14 +83,14 @@ def json_values(payload: bytes) -> Iterator[int]:
         if found > MAX_REQUEST_VALUES:
             yield from _outside_of_texts(payload)
             return
-        yield found
+        yield Count(found)
 
 
 def _separators(payload: bytes, begin: int, end: int) -> int:
     return sum([payload.count(each, begin, end) for each in (b",", b"[", b"{")])
 
 
-def _outside_of_texts(payload: bytes) -> Iterator[int]:
+def _outside_of_texts(payload: bytes) -> Iterator[Count]:
     found = 0
     is_in_text = False
     begin, size = 0, len(payload)
@@ -74,40 +102,41 @@ def _outside_of_texts(payload: bytes) -> Iterator[int]:
         parts = piece.split(b'"')
         outside = b"".join(parts[is_in_text::2])
         found += _separators(outside, 0, len(outside))
-        yield found
+        yield Count(found)
         is_in_text ^= len(parts) % 2 == 0
         begin = end
 
 
-def msgpack_values(payload: bytes) -> Iterator[int]:
+def msgpack_values(payload: bytes) -> Iterator[Count]:
     """Yields the number so far, going from value to value; the last one is that of all.
 
     What is not msgpack is left to the decoder.
     """
-    at, size, found = 0, len(payload), 0
+    at, size, found, texts = 0, len(payload), 0, 0
     while at < size:
         found += 1
         if found % _STEP_VALUES == 0:
-            yield found
+            yield Count(found, texts)
         at += 1
         first = payload[at - 1]
         if 0xA0 <= first <= 0xBF:
-            at += first & 0x1F
+            at += first & 0x1F  # so short that the number of values is what counts
         elif 0xC4 <= first <= 0xDB:
             header, fixed, is_long = _SIZES.get(first, (0, 0, False))
             length = int.from_bytes(payload[at : at + header], "big") if is_long else 0
             at += header + fixed + length
+            texts += length if first >= _FIRST_TEXT else 0
         elif 0xDC <= first <= 0xDF:
             at += 2 if first in (0xDC, 0xDE) else 4
-    yield found
+    yield Count(found, texts)
 
 
-def bson_values(body: bytes) -> Iterator[int]:
+def bson_values(body: bytes) -> Iterator[Count]:
     """Yields the number so far, going from element to element; the last one is that of all.
 
     What is not BSON is left to the decoder.
     """
-    at, size, found = 4, len(body), 0
+    at, size, found, texts = 4, len(body), 0, 0
     while at < size:
         kind = body[at]
         at += 1
@@ -115,12 +144,14 @@ def bson_values(body: bytes) -> Iterator[int]:
             continue  # the end of a document
         found += 1
         if found % _STEP_VALUES == 0:
-            yield found
+            yield Count(found, texts)
         for _ in range(_BSON_NAMES.get(kind, 1)):
             at = body.find(b"\0", at) + 1 or size
         fixed, has_length = _BSON_SIZES.get(kind, (0, False))
-        at += fixed + (int.from_bytes(body[at : at + 4], "little") if has_length else 0)
-    yield found
+        length = int.from_bytes(body[at : at + 4], "little") if has_length else 0
+        at += fixed + length
+        texts += length if kind != _BSON_BINARY else 0
+    yield Count(found, texts)
 
 
 # first byte -> bytes of its header, bytes that always follow, whether the header is their length
@@ -135,6 +166,8 @@ _SIZES: Final[dict[int, tuple[int, int, bool]]] = {
     **{0xD9: (1, 0, True), 0xDA: (2, 0, True), 0xDB: (4, 0, True)},  # str
 }
 
+_FIRST_TEXT: Final = 0xD9  # of those above
+
 # type -> bytes that always follow its name, whether they begin with the length of what follows
 _BSON_SIZES: Final[dict[int, tuple[int, bool]]] = {
     **{0x03: (4, False), 0x04: (4, False)},  # a document or an array, whose elements come next
@@ -143,8 +176,9 @@ _BSON_SIZES: Final[dict[int, tuple[int, bool]]] = {
     **{0x07: (12, False), 0x08: (1, False), 0x10: (4, False), 0x13: (16, False)},
     **{0x0C: (16, True), 0x0F: (0, True)},  # a pointer, and code, whose length counts itself
 }
+_BSON_BINARY: Final = 0x05
 _BSON_NAMES: Final = {0x0B: 3}  # a regular expression has two texts like names behind its own
-_COUNTERS: Final[dict[Form, Callable[[bytes], Iterator[int]]]] = {
+_COUNTERS: Final[dict[Form, Callable[[bytes], Iterator[Count]]]] = {
     "json": json_values,
     "msgpack": msgpack_values,
     "bson": bson_values,

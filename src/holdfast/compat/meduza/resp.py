@@ -19,7 +19,7 @@ from holdfast.server import redis_hints
 from holdfast.server.commands import COMMANDS, Handler, command, decoded_in_thread, is_large
 from holdfast.server.commands import ping as plain_ping
 from holdfast.server.resp_session import Plan, Read, RespSession, Write
-from holdfast.server.value_counts import refuse_too_many_values
+from holdfast.server.value_counts import refuse_long_decoding
 
 KINDS: Final = ("PUT", "GET", "UPDATE", "DEL", "TX")
 REDIS_KINDS: Final = (b"GET", b"DEL")  # which Redis has too, with other arguments
@@ -59,7 +59,7 @@ def _serve(kind: str) -> Handler:
 def _read(kind: str, words: resp.Command) -> wire.WireQuery:
     if len(words) < 2:
         raise Malformed(f"Malformed message: {kind} needs a BSON body")
-    refuse_too_many_values(words[1], "bson")
+    refuse_long_decoding(words[1], "bson")
     return wire.read_query(kind, words[1])
 
 
