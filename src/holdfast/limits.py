@@ -441,7 +441,7 @@ MANY_READS: Final = 4  # a read-only batch with more reads runs in a thread
 MAX_READ_ON_LOOP: Final = 20  # a read that asks for more items runs in a thread
 # a kind of read that takes longer on the event loop moves to a thread
 LARGE_READ_SECONDS: Final = 0.02
-# a kind of read with a larger answer moves to a thread, however long it took: the next may be larger
+# a kind of read with a larger answer moves to a thread, however quick it was
 MAX_ANSWER_ON_LOOP_BYTES: Final = 1024 * 1024
 VERY_LARGE_READ_SECONDS: Final = 0.1  # one is enough; a shorter one may be a busy machine
 MAX_DISK_READS_ON_LOOP: Final = 16  # pages that one read on the event loop may wait for

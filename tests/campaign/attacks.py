@@ -406,5 +406,6 @@ def _put_many(by: Attacker) -> None:
 
 def _post(by: Attacker, path: str, body: str) -> None:
     """Asks and reads nothing."""
-    head = f"POST {path} HTTP/1.1\r\nContent-Length: {len(body)}\r\n\r\n"
-    by.push(by.http(), head.encode() + body.encode(), wait=5)
+    sent = body.encode()
+    head = f"POST {path} HTTP/1.1\r\nContent-Length: {len(sent)}\r\n\r\n"
+    by.push(by.http(), head.encode() + sent, wait=5)

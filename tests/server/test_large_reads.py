@@ -12,7 +12,7 @@ from typing import Final
 import pytest
 
 import holdfast
-from holdfast.limits import LARGE_READ_PAUSE_SECONDS
+from holdfast.limits import LARGE_READ_PAUSE_SECONDS, MAX_ANSWER_ON_LOOP_BYTES
 from holdfast.operations import OPERATIONS
 from holdfast.server.large_reads import LargeReads, Used
 from tests.server.running import RawClient, command
@@ -112,6 +112,18 @@ def test_a_kind_of_read_that_took_long_is_run_in_a_thread_for_a_minute() -> None
     assert not reads.expects("jobs.get")
     now = 61.0
     assert not reads.expects("metrics.top")
+
+
+def test_a_kind_of_read_with_a_large_answer_is_run_in_a_thread_for_a_minute() -> None:
+    now = 0.0
+    reads = LargeReads(lambda: now)
+
+    reads.answered("jobs.get", MAX_ANSWER_ON_LOOP_BYTES)
+    assert not reads.expects("jobs.get")
+    reads.answered("jobs.get", MAX_ANSWER_ON_LOOP_BYTES + 1)
+    assert reads.expects("jobs.get")
+    now = 61.0
+    assert not reads.expects("jobs.get")
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,10 @@
 """Which reads would hold up all other clients, and are therefore run in a thread.
 
 Most reads take some microseconds, less than it costs to hand them to a thread. Two signs tell the
-others: they ask for many things at once, or others of their kind have taken long lately. A busy
-machine holds up any read, and a thread would make that worse. So a read that took long only makes
-its kind suspect: from then on the processor time of each is measured, and what it read from disk.
+others: they ask for many things at once, or others of their kind have taken long lately, or had a
+large answer. A busy machine holds up any read, and a thread would make that worse. So a read that
+took long only makes its kind suspect: from then on the processor time of each is measured, and what
+it read from disk.
 """
 
 import resource
@@ -17,6 +18,7 @@ import msgspec
 from holdfast.limits import (
     LARGE_READ_PAUSE_SECONDS,
     LARGE_READ_SECONDS,
+    MAX_ANSWER_ON_LOOP_BYTES,
     MAX_DISK_READS_ON_LOOP,
     MAX_READ_ON_LOOP,
     REMEMBERED_LARGE_READ_SECONDS,
@@ -76,6 +78,11 @@ class LargeReads:
             self._until[kind] = self._clock() + REMEMBERED_LARGE_READ_SECONDS
         else:
             self.suspected[kind] = self._clock()
+
+    def answered(self, kind: str, size: int) -> None:
+        """Notes how many bytes the answer of a read has."""
+        if size > MAX_ANSWER_ON_LOOP_BYTES:
+            self._until[kind] = self._clock() + REMEMBERED_LARGE_READ_SECONDS
 
     def _trust_again(self, kind: str) -> None:
         if self._clock() - self.suspected[kind] > REMEMBERED_LARGE_READ_SECONDS:

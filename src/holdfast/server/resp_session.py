@@ -20,6 +20,7 @@ from holdfast.errors import HoldfastError, NotAuthenticated, RequestTooLarge, Un
 from holdfast.limits import (
     LARGE_READ_SECONDS,
     MANY_READS,
+    MAX_ANSWER_ON_LOOP_BYTES,
     MAX_BATCH_COMMANDS,
     MAX_CHANNEL_BYTES,
     MAX_PATTERN_BYTES,
@@ -289,7 +290,10 @@ class RespSession:
         before = large_reads.used_before(kind) if large_reads.suspected else None
         begin = time.monotonic()
         try:
-            return encode(work(dispatcher.turn_view.of(space)))
+            reply = encode(work(dispatcher.turn_view.of(space)))
+            if len(reply) > MAX_ANSWER_ON_LOOP_BYTES:
+                large_reads.answered(kind, len(reply))
+            return reply
         except Exception as error:
             return self.failure(read, error)
         finally:

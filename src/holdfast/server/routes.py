@@ -252,8 +252,9 @@ async def _look(
     work = api.dispatcher.recorder.work_of(operation, arguments)
 
     def read(view: View) -> HttpResponse:
-        written = msgspec.Raw(_encode(request, operation, work(view)))
-        return answer(request, {"result": written}, is_written=True)
+        written = _encode(request, operation, work(view))
+        api.dispatcher.large_reads.answered(operation.full_name, len(written))
+        return answer(request, {"result": msgspec.Raw(written)}, is_written=True)
 
     call = api.traced(request, operation.full_name, space.name)
     return await ended_with(call, api.dispatcher.look(space, read, operation.full_name, arguments))
