@@ -24,6 +24,17 @@ def test_a_leak_of_a_little_in_each_cycle_is_noticed() -> None:
     assert [each.split(" ")[0] for each in found] == ["memory", "descriptors"]
 
 
+def test_after_a_long_warm_up_less_may_be_gained_than_before() -> None:
+    def samples(cycles: int) -> list[soak.Sample]:
+        return [
+            soak.Sample(cycles=n * cycles, file=n * 2**20, memory=0, descriptors=9, threads=9)
+            for n in range(soak.SAMPLES)
+        ]
+
+    assert soak._slopes(samples(cycles=100)) == []
+    assert [each.split(" ")[0] for each in soak._slopes(samples(cycles=10_000))] == ["file"]
+
+
 def test_a_wave_is_no_slope() -> None:
     samples = [
         soak.Sample(cycles=n, file=2**30 + n % 7 * 2**20, memory=n % 5, descriptors=8, threads=9)
