@@ -417,6 +417,8 @@ def test_what_takes_several_transactions_is_no_part_of_a_batch(client: RawClient
         (b"*1\r\n+PING\r\n", b"expected '$', got '+'"),
         (b"*2\r\n$4\r\nPING\r\n=5\r\ntxt:x\r\n", b"expected '$', got '='"),
         (b"*2\r\n$4\r\nPING\r\n(5\r\n", b"expected '$', got '('"),
+        (b"*1\r\n>1000000000\r\n", b"expected '$', got '>'"),
+        (b"*1\r\n%1\r\n", b"expected '$', got '%'"),
         (b"*1\r\nfoo\r\n", b"expected '$', got 'f'"),
         (b"*1\r\n$-1\r\n", b"invalid bulk length"),
         (b"*1\r\n$blabla\r\n", b"invalid bulk length"),
