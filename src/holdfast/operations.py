@@ -64,9 +64,12 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     star: str | None  # the argument that the method takes as *values
     in_order: int  # how many arguments, from the first on, the method takes by position
     full_name: str = ""  # `layer.name`
+    is_rare: bool = False  # its arguments are converted, or become *values
 
     def __post_init__(self) -> None:
+        is_rare = self.star is not None or self.declaration.convert is not None
         msgspec.structs.force_setattr(self, "full_name", f"{self.layer}.{self.name}")
+        msgspec.structs.force_setattr(self, "is_rare", is_rare)
 
     @property
     def only_reads(self) -> bool:
@@ -87,7 +90,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     def call(self, layer: Any, arguments: msgspec.Struct) -> Any:
         """Calls the method on a layer of a transaction (`read`, `write`) or of a store (`long`)."""
         method = getattr(layer, self.method)
-        if self.star is not None or self.declaration.convert is not None:
+        if self.is_rare:
             return self._call_rare(method, arguments)
         values = (*_values(arguments), _UNSET)
         # Mostly the first few are given and no others. By position they cost a third, and so do

@@ -293,9 +293,10 @@ class Dispatcher:
         *,
         is_large: bool = False,
     ) -> T:
-        """Runs a read on a view of its own; it waits for no commit.
+        """Runs a read on the view of this turn; it waits for no commit.
 
-        What is large, or may be by its `kind` and `arguments`, is run in a thread.
+        What is large, or may be by its `kind` and `arguments`, is run in a thread, on a view of its
+        own.
         """
 
         def on_view() -> T:
@@ -308,7 +309,7 @@ class Dispatcher:
             if self.reads_in_threads or is_large or self.large_reads.expects(kind, arguments):
                 return await self.read_in_thread(on_view)
             before, begin = self.large_reads.used_before(kind), time.monotonic()
-            result = on_view()
+            result = work(self.turn_view.of(space))
             self.large_reads.took(kind, time.monotonic() - begin, before)
             return result
         except UnknownSpace:
