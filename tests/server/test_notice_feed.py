@@ -1,0 +1,42 @@
+"""How a server hears of commits that other processes make in its folder."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+import holdfast
+from holdfast.engine.contract import Notice
+from holdfast.server.notice_feed import NoticeFeed
+from holdfast.server.turns import Turns
+
+PUBLISH_TWICE = """
+import sys, holdfast
+from holdfast.engine.contract import Notice
+with holdfast.open(sys.argv[1]) as store:
+    for topic in ("first", "second"):
+        store.transact(lambda tx: tx.publish(Notice(topic, b"")))
+"""
+
+
+def test_notices_of_another_process_are_heard_in_the_order_of_its_commits(tmp_path: Path) -> None:
+    async def main() -> list[str]:
+        loop = asyncio.get_running_loop()
+        topics: list[str] = []
+        both = asyncio.Event()
+
+        def hear(notice: Notice) -> None:
+            topics.append(notice.topic)
+            if len(topics) == 2:
+                both.set()
+
+        with holdfast.open(tmp_path) as store:
+            feed = NoticeFeed(store.engine, loop, Turns(loop))
+            feed.listen(hear, space=store.prefix)
+            command = (sys.executable, "-c", PUBLISH_TWICE, str(tmp_path))
+            other = await asyncio.create_subprocess_exec(*command)
+            await asyncio.wait_for(both.wait(), 60)
+            await other.wait()
+            feed.close()
+        return topics
+
+    assert asyncio.run(main()) == ["first", "second"]
