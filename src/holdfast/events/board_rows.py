@@ -29,7 +29,7 @@ from holdfast.events.record_cache import RecordCache, RecordWriter
 from holdfast.keys import after, pack_bytes, prefix_range
 from holdfast.limits import INDEXED_PER_COUNT, UNINDEXED_CANDIDATES
 
-__all__ = ["Candidate", "Rows", "count_in", "highest", "scan"]
+__all__ = ["Candidate", "Index", "Rows", "count_in", "find", "highest", "scan"]
 
 _COUNT: Final = struct.Struct(">QQ")  # count, error
 _COUNT_ALONE: Final = struct.Struct(">I")  # an exact count, while it is small
@@ -159,9 +159,37 @@ def highest(cache: RecordCache, record: Record, k: int) -> list[Candidate]:
     """Returns the `k` highest candidates, and perhaps some more."""
     if not record.flags & ORDERED:
         return _highest_of_all(cache, record, k)
-    begin, end = prefix_range(cache.keys.generation(record.generation) + COUNTS)
-    at = len(begin)
-    return [_indexed(key[at:], error) for key, error in cache.scan(begin, end, limit=k)]
+    return Index(cache, record).read(k)
+
+
+class Index:
+    """The candidates of a very large board from the highest on, read in steps."""
+
+    __slots__ = ("_at", "_begin", "_cache", "_end")
+
+    def __init__(self, cache: RecordCache, record: Record) -> None:
+        self._cache = cache
+        self._begin, self._end = prefix_range(cache.keys.generation(record.generation) + COUNTS)
+        self._at = len(self._begin)
+
+    def read(self, count: int) -> list[Candidate]:
+        """Returns the next candidates."""
+        pairs = list(self._cache.scan(self._begin, self._end, limit=count))
+        if pairs:
+            self._begin = after(pairs[-1][0])
+        return [_indexed(key[self._at :], error) for key, error in pairs]
+
+
+def find(cache: RecordCache, record: Record, values: Sequence[bytes]) -> list[Candidate]:
+    """Returns those of the values that are candidates."""
+    prefix = cache.keys.generation(record.generation) + VALUES
+    stored = cache.tx.get_many([prefix + value_part(value) for value in values])
+    found = []
+    for value, row in zip(values, stored, strict=True):
+        if row is not None:
+            times, error, _ = _unpacked(row)
+            found.append(Candidate(value, times, error))
+    return found
 
 
 def _highest_of_all(cache: RecordCache, record: Record, k: int) -> list[Candidate]:

@@ -44,7 +44,7 @@ from holdfast.limits import (
     TRACKED_PER_ENTRY,
 )
 
-__all__ = ["Candidate", "capacity", "count", "merged", "top"]
+__all__ = ["Candidate", "all_candidates", "capacity", "count", "factor_now", "top"]
 
 _VICTIMS_PER_ROW: Final = 16
 _SCALE: Final = 1 << 16  # of a decaying board: the count of a weight of 1 at the landmark
@@ -190,7 +190,7 @@ def _write_rows(cache: RecordWriter, record: Record, candidates: Sequence[Candid
 
 def _shrink(cache: RecordWriter, record: Record, tracked: int) -> None:
     """Keeps the `tracked` highest candidates: the handler that writes now tracks fewer."""
-    ranked = sorted(_candidates(cache, record), key=_rank)
+    ranked = sorted(all_candidates(cache, record), key=_rank)
     record.floor = max(record.floor, ranked[tracked].count)
     record.flags |= PARTIAL
     cache.abandon_generation(record)
@@ -239,7 +239,7 @@ def _rescale(cache: RecordWriter, record: Record, factor: float) -> None:
     """Multiplies all counts of a board."""
     candidates = [
         Candidate(each.value, round(each.count * factor), round(each.error * factor))
-        for each in _candidates(cache, record)
+        for each in all_candidates(cache, record)
     ]
     record.floor = round(record.floor * factor)
     had_rows = record.has_rows
@@ -256,29 +256,17 @@ def _rescale(cache: RecordWriter, record: Record, factor: float) -> None:
 
 def _decayed(cache: RecordCache, record: Record, candidate: Candidate) -> Candidate:
     """Returns a candidate with what is left of its count now."""
-    factor = _factor_now(cache, record)
+    factor = factor_now(cache, record)
     score = candidate.count * factor
     return Candidate(candidate.value, round(score), ceil(candidate.error * factor), score)
 
 
-def _factor_now(cache: RecordCache, record: Record) -> float:
+def factor_now(cache: RecordCache, record: Record) -> float:
+    """Returns by what a count of a decaying board is multiplied now; 1 for any other board."""
     if not record.half_life_ms:
         return 1.0
     age = (cache.now_ms - record.landmark_ms) / record.half_life_ms
     return float(2.0 ** -max(min(age, _MOST_HALF_LIVES), -_MOST_HALF_LIVES)) / _SCALE
-
-
-def _merged_decayed(cache: RecordCache, records: Sequence[Record], k: int) -> list[Candidate]:
-    scores: dict[bytes, float] = {}
-    errors: dict[bytes, float] = {}
-    floors = [record.floor * _factor_now(cache, record) for record in records]
-    for record, floor in zip(records, floors, strict=True):
-        factor = _factor_now(cache, record)
-        for each in _candidates(cache, record):
-            scores[each.value] = scores.get(each.value, sum(floors)) + each.count * factor - floor
-            errors[each.value] = errors.get(each.value, sum(floors)) + each.error * factor - floor
-    ranked = sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))[:k]
-    return [Candidate(value, round(s), ceil(max(0.0, errors[value])), s) for value, s in ranked]
 
 
 # --- reading ----------------------------------------------------------------------------------
@@ -291,31 +279,12 @@ def top(cache: RecordCache, record: Record, k: int) -> list[Candidate]:
     return [_decayed(cache, record, each) for each in found] if record.half_life_ms else found
 
 
-def merged(cache: RecordCache, records: Sequence[Record], k: int) -> list[Candidate]:
-    """Returns the `k` highest candidates of several boards together.
-
-    A value that a board does not track may still have come up there, as often as the highest count
-    that the board has let go: that much is added to its count and to its error.
-    """
-    if any(record.half_life_ms for record in records):
-        return _merged_decayed(cache, records, k)
-    counts: dict[bytes, int] = {}
-    errors: dict[bytes, int] = {}
-    floors = sum(record.floor for record in records)
-    for record in records:
-        for candidate in _candidates(cache, record):
-            value = candidate.value
-            counts[value] = counts.get(value, floors) + candidate.count - record.floor
-            errors[value] = errors.get(value, floors) + candidate.error - record.floor
-    together = [Candidate(value, total, errors[value]) for value, total in counts.items()]
-    return sorted(together, key=_rank)[:k]
-
-
 def _rank(candidate: Candidate) -> tuple[int, bytes]:
     return -candidate.count, candidate.value
 
 
-def _candidates(cache: RecordCache, record: Record) -> Iterator[Candidate]:
+def all_candidates(cache: RecordCache, record: Record) -> Iterator[Candidate]:
+    """Yields all candidates of a board, in no order."""
     return board_rows.scan(cache, record) if record.has_rows else _head(record)
 
 

@@ -302,7 +302,8 @@ class Events:
         with a half-life, `score` is what is left of each count now.
 
         Reads `k` keys of a board with more than 4,000 candidates, which has an index by count, and
-        all candidates of a smaller one or of several boards.
+        all candidates of a smaller one. Several indexed boards are read from the top until no other
+        value can be among the highest, usually a few times `k` keys of each.
         """
         return self._reads().top(key, k, last, schema)
 

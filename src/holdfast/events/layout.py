@@ -15,7 +15,7 @@ ROWS            (generation, 0, value)   -> place   of a member in a large set, 
                                                     a row
                 (generation, 3, count, value)
                                          -> error   the candidates of a very large board, highest
-                                                    count first, see board_index.py
+                                                    count first, see board_rows.py
                 (generation, 4)          -> cursor  how far that index is built
 SEEN_ID         (id)                     -> end     ids of events, until the dedup window ends
 FAN_OUT         (finished, id)           -> FanOut  a background fan-out: what it writes, how far

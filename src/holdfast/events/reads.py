@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias, get_args
 from holdfast.engine.contract import Reader
 from holdfast.error_text import shown
 from holdfast.errors import BadInput, IncompleteCounter, WrongKind
-from holdfast.events import boards, counts, numbers, sets
+from holdfast.events import boards, counts, merged_boards, numbers, sets
 from holdfast.events.codec import GROSS_OFF, UNBOUNDED, WINDOWED, Record, decode
 from holdfast.events.deployment import deployed
 from holdfast.events.record_cache import RecordCache
@@ -122,7 +122,7 @@ class Reads:
         if len(records) == 1:
             found = boards.top(self._cache, records[0], k)
         else:
-            found = boards.merged(self._cache, records, k)
+            found = merged_boards.merged(self._cache, records, k)
         fades = any(record.half_life_ms for record in records)
         return [
             BoardEntry(
