@@ -43,6 +43,10 @@ class Rehearsal:
     def put(self, key: bytes, value: bytes) -> None:
         self._needs_space()
 
+    def put_all(self, pairs: dict[bytes, bytes]) -> None:
+        if pairs:
+            self._needs_space()
+
     def delete(self, key: bytes) -> None:
         if self._reader.get(key) is not None:  # a table that all spaces have
             self._needs_space()

@@ -419,6 +419,8 @@ class Conformance:
             engine.transact(lambda tx: tx.put(b"k" * (MAX_KEY_BYTES + 1), b""))
         with pytest.raises(ValueTooLarge):
             engine.transact(lambda tx: tx.put(b"k", bytes(MAX_VALUE_BYTES + 1)))
+        with pytest.raises(ValueTooLarge):
+            engine.transact(lambda tx: tx.put_all({b"j": b"", b"k": bytes(MAX_VALUE_BYTES + 1)}))
 
     def test_an_empty_key_is_refused_and_never_there(self, engine: Engine) -> None:
         with pytest.raises(BadInput, match="at least one byte"):
@@ -429,6 +431,7 @@ class Conformance:
     def test_a_transaction_writes_in_its_own_space_only(self, engine: Engine) -> None:
         for write in (
             lambda tx: tx.put(b"Bkey", b""),
+            lambda tx: tx.put_all({b"A": b"", b"Bkey": b""}),
             lambda tx: tx.delete(b"Bkey"),
             lambda tx: tx.add(b"Bkey", 1),
             lambda tx: tx.clear(b"A", b"C"),

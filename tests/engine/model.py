@@ -21,6 +21,7 @@ short_keys = st.binary(min_size=1, max_size=3)
 values = st.binary(max_size=12)
 operation = st.one_of(
     st.tuples(st.just("put"), keys | short_keys, values),
+    st.tuples(st.just("put_all"), st.dictionaries(keys | short_keys, values, max_size=3)),
     st.tuples(st.just("delete"), keys | short_keys),
     st.tuples(st.just("clear"), keys | short_keys, keys | short_keys),
     st.tuples(st.just("add"), st.sampled_from([b"#1", b"#2"]), st.integers(-(2**40), 2**40)),
@@ -42,6 +43,10 @@ def apply(tx: Transaction, model: dict[bytes, bytes], operation: tuple[Any, ...]
             return
         tx.put(key, value)
         model[key] = value
+    elif name == "put_all":
+        pairs = {key: value for key, value in arguments[0].items() if not key.startswith(b"#")}
+        tx.put_all(pairs)
+        model.update(pairs)
     elif name == "delete":
         [key] = arguments
         tx.delete(key)

@@ -276,6 +276,23 @@ def test_large_and_small_transactions_keep_their_order(engine: Engine) -> None:
         ]
 
 
+def test_a_transaction_reads_what_was_flushed_and_what_went_to_lmdb_directly_since(
+    engine: Engine,
+) -> None:
+    large = b"l" * (MAX_DEFERRED_BYTES + 1)
+    put(engine, b"a", b"1")
+    put(engine, b"b", b"1")
+    assert engine.transact(lambda tx: tx.delete(b"b")) is None
+    engine.stats()  # flushes
+
+    flushed = engine.transact(lambda tx: tx.get_many([b"a", b"b", b"c"]))
+    put(engine, b"c", b"2")
+    engine.transact(lambda tx: tx.put_all({b"a": b"3", b"b": large}))
+
+    assert flushed == [b"1", None, None]
+    assert engine.transact(lambda tx: tx.get_many([b"a", b"b", b"c"])) == [b"3", large, b"2"]
+
+
 def test_more_than_the_log_holds_is_no_problem(engine: Engine) -> None:
     count = 3 * REDO_LOG_BYTES // 100_000
 

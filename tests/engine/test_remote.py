@@ -196,6 +196,7 @@ reading = st.one_of(
 )
 small_operation = st.one_of(
     st.tuples(st.just("put"), short_keys, st.binary(max_size=3)),
+    st.tuples(st.just("put_all"), st.dictionaries(short_keys, st.binary(max_size=3), max_size=2)),
     st.tuples(st.just("delete"), short_keys),
     st.tuples(st.just("clear"), short_keys, short_keys),
     st.tuples(st.just("add"), st.sampled_from([b"#1", b"#2"]), st.integers(-5, 5)),

@@ -51,6 +51,10 @@ class CountingTransaction:
         self.writes += 1
         self._tx.put(key, value)
 
+    def put_all(self, pairs: dict[bytes, bytes]) -> None:
+        self.writes += len(pairs)
+        self._tx.put_all(pairs)
+
     def delete(self, key: bytes) -> None:
         self.writes += 1
         self._tx.delete(key)

@@ -74,6 +74,10 @@ class Transaction(Reader, Protocol):
 
     def put(self, key: bytes, value: bytes) -> None: ...
 
+    def put_all(self, pairs: dict[bytes, bytes]) -> None:
+        """Puts every pair, in less time than a `put` for each takes."""
+        ...
+
     def delete(self, key: bytes) -> None: ...
 
     def clear(self, begin: bytes, end: bytes) -> None:

@@ -18,6 +18,7 @@ Pair = tuple[bytes, bytes]
 Range = tuple[bytes, bytes]
 
 _BEHIND_ALL: Final = b"\xff" * (MAX_KEY_BYTES + 1)
+_BYTES: Final = frozenset({bytes})
 _pack_counter, _unpack_counter = COUNTER.pack, COUNTER.unpack
 # What every buffer begins with: neither is ever changed, only replaced.
 NOTHING_CLEARED: Final[list[Range]] = []
@@ -179,6 +180,23 @@ class WriteBuffer:
         ):
             key, value = check_pair(key, value, self.space)
         self.written[key] = value
+
+    def put_all(self, pairs: dict[bytes, bytes]) -> None:
+        if not pairs:
+            return
+        # All keys lie between the first and the last one, so these two answer for all of them.
+        if (
+            _BYTES.issuperset(map(type, pairs))
+            and _BYTES.issuperset(map(type, pairs.values()))
+            and max(map(len, pairs)) + max(map(len, pairs.values())) <= MAX_KEY_BYTES
+            and min(pairs) >= self.space
+            and max(pairs).startswith(self.space)
+            and all(pairs)
+        ):
+            self.written.update(pairs)
+        else:
+            for key, value in pairs.items():
+                self.put(key, value)
 
     def delete(self, key: bytes) -> None:
         if (

@@ -49,6 +49,10 @@ class DryRun:
     def put(self, key: bytes, value: bytes) -> None:
         self._write(key, value)
 
+    def put_all(self, pairs: dict[bytes, bytes]) -> None:
+        for key, value in pairs.items():
+            self._write(key, value)
+
     def delete(self, key: bytes) -> None:
         self._write(key, None)
 

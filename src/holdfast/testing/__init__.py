@@ -228,6 +228,10 @@ class _CountedTransaction:
         self._before_write()
         self._tx.put(key, value)
 
+    def put_all(self, pairs: dict[bytes, bytes]) -> None:
+        for key, value in pairs.items():
+            self.put(key, value)
+
     def delete(self, key: bytes) -> None:
         self._before_write()
         self._tx.delete(key)

@@ -80,7 +80,7 @@ class LogLease:
         self._look_seconds = look_seconds
         self._look_if_alone = look_if_alone
         self._next_look = 0.0
-        self._known = -1  # the last LMDB commit that is known to be on disk
+        self.known = -1  # the last LMDB commit that is known to be on disk
 
     def is_held(self) -> bool:
         return self.state in _HELD
@@ -127,7 +127,7 @@ class LogLease:
             with self._folder.write_turn:
                 self._env.begin(write=True).abort()
             if self._synced:
-                if self._env.info()["last_txnid"] != self._known:
+                if self._env.info()["last_txnid"] != self.known:
                     self._env.sync(True)
                 self._log.prepare()
             self._log.declare()
@@ -139,7 +139,7 @@ class LogLease:
     def note_commit(self) -> None:
         """Notes that the lease holder has committed to LMDB, which is then on disk."""
         if self.is_held():
-            self._known = self._env.info()["last_txnid"]
+            self.known = self._env.info()["last_txnid"]
 
     def note_failure(self) -> None:
         """Notes that the log could not be written: it is not used again."""

@@ -34,7 +34,7 @@ from holdfast.engine.lmdb.environment import explain
 from holdfast.engine.lmdb.file_writes import is_open, write_out
 from holdfast.engine.lmdb.flusher import Flusher
 from holdfast.engine.lmdb.log_lease import CLOSED, DEFERRING, LogLease
-from holdfast.engine.lmdb.redo_log import RedoLog
+from holdfast.engine.lmdb.redo_log import RedoLog, Writes
 from holdfast.engine.lmdb.write_buffers import CommittedBuffer, PendingCommits, TransactionBuffer
 from holdfast.engine.notices import NoticeHub, bytes_of
 from holdfast.engine.write_buffer import WriteBuffer
@@ -97,6 +97,7 @@ class Overlay:
         self._early_views = 0  # views in a row that came after a single commit
         self._most_reserved = (4 if synced else 1) * RESERVED_BYTES
         self._without_log = COMMITS_WITHOUT_LOG if synced else 0  # still to come
+        self._flushed: tuple[int, Writes] = (-1, {})  # an LMDB commit, and all that it has written
         self._lease = LogLease(
             env,
             folder,
@@ -289,6 +290,7 @@ class Overlay:
         with all that waits."""
         tx.make_notices(lambda topics: self._notices.is_heard())
         interrupted = self._write(tx, publish)
+        self._flushed = (-1, {})  # it has written more than what waited
         self._disk_space.forget()
         return interrupted
 
@@ -398,6 +400,8 @@ class Overlay:
         publish()
         base, self._base = self._base, None
         if base is not None:
+            if self._lease.is_held():
+                self._flushed = (self._lease.known, base.written)
             if self._running:
                 self._replaced.append(base)
             else:
@@ -414,6 +418,11 @@ class Overlay:
         except lmdb.ReadersFullError:
             return False  # views have taken all places of readers; a direct commit needs none
         self._base = CommittedBuffer(txn, time.monotonic())
+        flushed, written = self._flushed
+        if flushed == self._base.above:
+            # Nobody has written since: what is there is known, and most is soon asked for again.
+            self._base.seen = written.copy()
+            self._flushed = (-1, {})
         self._log.restart(self._base.above)
         return True
 

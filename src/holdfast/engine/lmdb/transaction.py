@@ -209,6 +209,9 @@ class OnlyReads:
     def put(self, key: bytes, value: bytes) -> NoReturn:
         raise _only_reads("put")
 
+    def put_all(self, pairs: dict[bytes, bytes]) -> NoReturn:
+        raise _only_reads("put")
+
     def delete(self, key: bytes) -> NoReturn:
         raise _only_reads("delete")
 
@@ -256,6 +259,10 @@ class LmdbTransaction(LmdbReader):
             key, value = self._check_long(key, value)
         self.writes += 1
         self._put(key, value)
+
+    def put_all(self, pairs: dict[bytes, bytes]) -> None:
+        for key, value in pairs.items():
+            self.put(key, value)
 
     def put_many(self, pairs: list[tuple[bytes, bytes]]) -> None:
         """Like `put`, for many pairs in order that a buffer has checked."""

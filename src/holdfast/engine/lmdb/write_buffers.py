@@ -96,6 +96,21 @@ class TransactionBuffer(WriteBuffer):
             return self._seen[key]
         return self._below.get(key)
 
+    def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        if self.cleared:
+            return [self.get(key) for key in keys]
+        written, committed, seen, below = self.written, self._committed, self._seen, self._below.get
+        return [
+            written[key]
+            if key in written
+            else committed[key]
+            if key in committed
+            else seen[key]
+            if key in seen
+            else below(key)
+            for key in keys
+        ]
+
     def first(self, begin: bytes, end: bytes, reverse: bool) -> Pair | None:
         if self.written or self.cleared:
             return super().first(begin, end, reverse)
@@ -198,6 +213,10 @@ class ShortBuffer(TransactionBuffer):
         if self.left < 0:
             raise TooLong
         WriteBuffer.put(self, key, value)
+
+    def put_all(self, pairs: dict[bytes, bytes]) -> None:
+        self._spend(len(pairs) + sum([len(value) >> 10 for value in pairs.values()]))
+        WriteBuffer.put_all(self, pairs)
 
     def delete(self, key: bytes) -> None:
         self._spend(1)

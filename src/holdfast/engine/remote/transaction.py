@@ -98,6 +98,11 @@ class Writes(WriteBuffer):
         if self.adds:
             self.adds.pop(bytes(key), None)
 
+    def put_all(self, pairs: dict[bytes, bytes]) -> None:
+        super().put_all(pairs)
+        for key in pairs if self.adds else ():
+            self.adds.pop(bytes(key), None)
+
     def delete(self, key: bytes) -> None:
         super().delete(key)
         if self.adds:
