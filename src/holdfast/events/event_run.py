@@ -7,19 +7,12 @@ import msgspec
 
 from holdfast.errors import ExpandsTooFar, InvalidEvent, NoJobQueue
 from holdfast.events import fan_outs, sets
-from holdfast.events.handlers import (
-    TOO_FAR_HINT,
-    CompiledHandler,
-    FluxScope,
-    HandlerPlan,
-    Scope,
-    Strings,
-    Unresolved,
-    joined_keys,
-)
+from holdfast.events.compiled_expressions import TOO_FAR_HINT, joined_keys
+from holdfast.events.handlers import CompiledHandler, HandlerPlan
 from holdfast.events.record_cache import RecordWriter
 from holdfast.events.records import EmptyLookUp, Event, FanOutReport, SendReply, Settings, Skipped
 from holdfast.events.schema import WriteOptions
+from holdfast.events.scope import FluxScope, Scope, Strings, Unresolved
 from holdfast.events.times import Calendar
 from holdfast.events.writes import KEEPS_NOTHING, KeyWrites, keeps_nothing
 from holdfast.limits import (
@@ -42,24 +35,14 @@ class Enqueue(Protocol):
 FanOutParts: TypeAlias = tuple[Strings, fan_outs.Members, Strings]
 
 
-class HandlerStep:
+class HandlerStep(msgspec.Struct, frozen=True, gc=False):
     """The keys and values of one handler for one event."""
 
-    __slots__ = ("handler", "keys", "options", "stream", "values")
-
-    def __init__(
-        self,
-        handler: CompiledHandler,
-        options: WriteOptions,
-        keys: Strings,
-        values: Strings,
-        stream: FanOutParts | None = None,
-    ) -> None:
-        self.handler = handler
-        self.options = options
-        self.keys = keys
-        self.values = values
-        self.stream = stream  # instead of keys that are too many for one transaction
+    handler: CompiledHandler
+    options: WriteOptions
+    keys: Strings
+    values: Strings
+    stream: FanOutParts | None = None  # instead of keys that are too many for one transaction
 
 
 class EventRun:
@@ -103,18 +86,13 @@ class EventRun:
     def resolve(self, handler: CompiledHandler) -> HandlerStep | None:
         """Returns the keys and values of a handler; None if it writes nothing now."""
         scope = self._scope if handler.calendar is None else self._scope_in(handler.calendar)
-        options = handler.handler.options
+        options, job = handler.options, None
         try:
-            values = [] if handler.value is None else handler.value(scope)
-            if handler.handler.skips_empty:
-                values = [value for value in values if value]
-            if handler.weight is not None:
-                weight = _weight(handler.weight(scope))
-                options = msgspec.structs.replace(options, weight=weight)
-            job = {name: _plain(term(scope)) for name, term in handler.job} if handler.job else {}
+            values = handler.value(scope)
+            if not handler.is_plain:
+                values, options, job = _evaluate_rest(handler, scope, values)
             try:
-                parts = [target(scope) for target in handler.targets]
-                keys = joined_keys(parts, self._settings.fan_out_keys) if parts else []
+                keys = handler.keys(scope, self._settings.fan_out_keys)
             except ExpandsTooFar:
                 if not handler.handler.background:
                     raise
@@ -126,10 +104,16 @@ class EventRun:
         except _UnfitWeight as unfit:
             self._skip(handler, error=str(unfit))
             return None
-        _check_sizes(keys, values)
+        # The sums are quick to compute, and usually small enough.
+        if (
+            len(values) > 1
+            or sum(map(len, keys)) > MAX_EVENT_KEY_BYTES
+            or sum(map(len, values)) > MAX_EVENT_VALUE_BYTES
+        ):
+            _check_sizes(keys, values)
         if self._empty_look_ups:
             self._report_empty(handler)
-        if handler.operation == "enqueue" and (keys or not parts):
+        if job is not None and (keys or not handler.targets):
             self._jobs.append((handler, job))
         return HandlerStep(handler, options, keys, values)
 
@@ -302,16 +286,27 @@ def _plain(strings: Strings) -> str | list[str]:
     return texts[0] if len(texts) == 1 else texts
 
 
+def _evaluate_rest(
+    handler: CompiledHandler, scope: Scope, values: Strings
+) -> tuple[Strings, WriteOptions, dict[str, Any] | None]:
+    """Returns the values, the options and the job of a handler that is not plain."""
+    options, job = handler.options, None
+    if handler.handler.skips_empty:
+        values = [value for value in values if value]
+    if handler.weight is not None:
+        options = msgspec.structs.replace(options, weight=_weight(handler.weight(scope)))
+    if handler.operation == "enqueue":
+        job = {name: _plain(term(scope)) for name, term in handler.job}
+    return values, options, job
+
+
 def _check_sizes(keys: Strings, values: Strings) -> None:
     writes = len(keys) * len(values)
     if writes > MAX_EVENT_WRITES:
         raise ExpandsTooFar(f"expands to {writes} writes, the limit is {MAX_EVENT_WRITES}")
-    # The sums are quick to compute, and usually small enough.
-    if sum(map(len, keys)) > MAX_EVENT_KEY_BYTES:
-        size = max(map(len, keys))
-        if size > MAX_EVENT_KEY_BYTES:
-            raise InvalidEvent(f"a target key has {size} bytes, at most {MAX_EVENT_KEY_BYTES} fit")
-    if sum(map(len, values)) > MAX_EVENT_VALUE_BYTES:
-        size = max(map(len, values))
-        if size > MAX_EVENT_VALUE_BYTES:
-            raise InvalidEvent(f"a value has {size} bytes, at most {MAX_EVENT_VALUE_BYTES} fit")
+    size = max(map(len, keys), default=0)
+    if size > MAX_EVENT_KEY_BYTES:
+        raise InvalidEvent(f"a target key has {size} bytes, at most {MAX_EVENT_KEY_BYTES} fit")
+    size = max(map(len, values), default=0)
+    if size > MAX_EVENT_VALUE_BYTES:
+        raise InvalidEvent(f"a value has {size} bytes, at most {MAX_EVENT_VALUE_BYTES} fit")

@@ -5,324 +5,28 @@ notices a new schema with its next event. Ingestion parses nothing: the handlers
 are found by looking up each of its prefixes, at most 33, among any number.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from itertools import count
-from math import isfinite
-from typing import Final, NamedTuple, Protocol, TypeAlias
+from typing import Final, NamedTuple
 
-from holdfast.engine.contract import draw
-from holdfast.errors import ExpandsTooFar, InvalidEvent, UnknownSchema
-from holdfast.events.expressions import Attribute, BuiltIn, Expression, Literal, Term
-from holdfast.events.records import DEFAULT_SCHEMA, Event
+from holdfast.errors import InvalidEvent, UnknownSchema
+from holdfast.events.compiled_expressions import (
+    compile_expression,
+    compile_stream,
+    compile_targets,
+)
+from holdfast.events.expressions import Attribute, Expression
+from holdfast.events.records import DEFAULT_SCHEMA
 from holdfast.events.schema import Handler, Operation
-from holdfast.events.times import LABELS, Calendar, labels
-from holdfast.json_data import unfit_in
-from holdfast.limits import (
-    MAX_EVENT_NAME_BYTES,
-    MAX_EVENT_NAME_SEGMENTS,
-    MAX_EVENT_WRITES,
-)
+from holdfast.events.scope import Scope, Strings, encoded
+from holdfast.events.times import Calendar
+from holdfast.limits import MAX_EVENT_NAME_BYTES, MAX_EVENT_NAME_SEGMENTS
 
-__all__ = [
-    "CompiledHandler",
-    "CompiledSchemas",
-    "HandlerPlan",
-    "Scope",
-    "Unresolved",
-    "encoded",
-    "joined_keys",
-]
-
-TOO_FAR_HINT: Final = (
-    'Give the handler "fan_out": "background" to continue after the commit, bound the sets that it '
-    "looks up with `max_stored_values`, or raise the limit with `configure`."
-)
+__all__ = ["CompiledHandler", "CompiledSchemas", "DeployedSchema", "HandlerPlan", "plan"]
 
 # The schema in the flux dialect that exists even if it was not deployed: without handlers, for
 # events that carry their own.
 FLUX_SCHEMA: Final = "flux"
-
-_QUOTED_AT: Final = "\0"  # before the name of an attribute that begins like a built-in
-
-Strings: TypeAlias = list[bytes]  # UTF-8
-Evaluate: TypeAlias = Callable[["Scope"], Strings]
-
-
-class LookUp(Protocol):
-    """Finds the members of sets for the expressions of a handler."""
-
-    def look_up(self, key: bytes) -> Strings:
-        """Returns the members of the set with that key; raises `ExpandsTooFar` if they are many."""
-        ...
-
-    def note_empty(self, keys: Strings) -> None:
-        """Notes that none of these sets has a member."""
-        ...
-
-
-class Unresolved(Exception):
-    """An event has no value for a name; the handler that needs it does nothing."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-        self.name = name
-
-
-class Scope(dict[str, Strings]):
-    """The values of the names in expressions for one event, each evaluated when first needed.
-
-    Built-ins are listed with their `@`, which no attribute's name can begin with.
-    """
-
-    __slots__ = ("at", "event", "labels", "look_ups")
-
-    def __init__(
-        self,
-        event: Event,
-        at: int,
-        calendar: Calendar,
-        look_ups: LookUp,
-        names: Sequence[str] = (),
-    ) -> None:
-        self.labels = labels(at, calendar)
-        super().__init__(self.labels)
-        self.event = event
-        self.at = at
-        self.look_ups = look_ups
-        attributes = event.attributes
-        try:
-            for name in names:
-                # The usual case of `__missing__`, without its calls.
-                if type(value := attributes.get(name)) is str:
-                    self[name] = [value.encode()]
-        except UnicodeEncodeError:
-            pass  # the handler that needs it says so
-
-    def __missing__(self, name: str) -> Strings:
-        if name[0] == "@":
-            strings = self._built_in(name[1:])
-        else:
-            strings = self._attribute(name.removeprefix(_QUOTED_AT))
-        self[name] = strings
-        return strings
-
-    def _attribute(self, name: str) -> Strings:
-        value = self.event.attributes.get(name)
-        if type(value) is str:
-            return [encoded(name, value)]
-        if value is None:
-            raise Unresolved(name)
-        if isinstance(value, list | tuple):
-            return [_text(name, each) for each in value if each is not None]
-        return [_text(name, value)]
-
-    def _built_in(self, name: str) -> Strings:
-        if name == "event_name":
-            return [self.event.name.encode()]
-        if name == "timestamp":
-            return [b"%d" % self.at]
-        if name == "unique_id":
-            return [draw(16).hex().encode()]
-        if name != "request_ip" or not self.event.ip:
-            raise Unresolved(f"@{name}")
-        return [encoded("ip", self.event.ip)]
-
-
-class FluxScope(Scope):
-    """The names of an event in the flux dialect: its attributes may hide built-ins."""
-
-    def __init__(
-        self, event: Event, at: int, calendar: Calendar, look_ups: LookUp, names: Sequence[str] = ()
-    ) -> None:
-        super().__init__(event, at, calendar, look_ups, names)
-        for name in event.attributes:
-            if name in self.labels:
-                del self[name]
-        if any(name in self.labels for name in event.attributes):
-            self.labels = dict(self.labels)  # so that expressions of labels are evaluated again
-
-    def __missing__(self, name: str) -> Strings:
-        if name[0] == "@":
-            if self.event.attributes.get(name) is not None:
-                strings = self._attribute(name)
-            elif name in ("@unique_id", "@uniqueId"):
-                return [b"%d" % _growing_number(self.at)]  # another one for each evaluation
-            else:
-                strings = self._built_in("event_name" if name == "@eventName" else name[1:])
-            self[name] = strings
-            return strings
-        return super().__missing__(name)
-
-
-_NUMBERS: Final = count(int.from_bytes(draw(2), "big"))
-
-
-def _growing_number(at: int) -> int:
-    """Returns an id that grows with time, as Flux makes them."""
-    seconds, ms = divmod(at, 1_000)
-    return (seconds << 20) + (ms << 10) + next(_NUMBERS) % 1_024
-
-
-def _text(name: str, value: object) -> bytes:
-    """Returns an attribute's value as text: integers in decimal, floats in their shortest form."""
-    match value:
-        case str():
-            return encoded(name, value)
-        case bool():
-            return b"true" if value else b"false"
-        case float():
-            if not isfinite(value):
-                raise _unfit(name, value)
-            return float.__repr__(value).encode()
-        case int():
-            try:
-                return int.__repr__(value).encode()  # of an enumeration's member, its number
-            except ValueError:  # Python writes no integer of more than 4,300 digits
-                raise InvalidEvent(f"the attribute {name!r} holds a number too long") from None
-    raise _unfit(name, value)
-
-
-def _unfit(name: str, value: object) -> InvalidEvent:
-    found = unfit_in(value, "it")
-    advice = "" if found is None else f" {found.advice[0].upper()}{found.advice[1:]}."
-    return InvalidEvent(
-        f"the attribute {name!r} holds {found.what if found else type(value).__name__}",
-        hint=f"A value is a string, an integer, a float, a boolean, or a list of those.{advice}",
-    )
-
-
-def encoded(name: str, text: str) -> bytes:
-    """Encodes the text of a part of an event as UTF-8."""
-    try:
-        return text.encode()
-    except UnicodeEncodeError:
-        raise InvalidEvent(f"{name!r} is not valid Unicode: {text[:40]!r}") from None
-
-
-# --- expressions ------------------------------------------------------------------------------
-
-
-def _compile_term(term: Term) -> Evaluate:
-    if isinstance(term, Literal):
-        constant = [term.text.encode()]
-        return lambda scope: constant
-    name = _scope_name(term)
-    return lambda scope: scope[name]
-
-
-def _scope_name(term: Attribute | BuiltIn) -> str:
-    if isinstance(term, BuiltIn):
-        return f"@{term.name}"
-    return _QUOTED_AT + term.name if term.name[0] == "@" else term.name
-
-
-def compile_expression(expression: Expression, *, names_last: bool = False) -> Evaluate:
-    """Returns a function from a scope to the strings of an expression.
-
-    With `names_last` the last step of a chain names the set and is not looked up.
-    """
-    evaluate = _compile_list(expression)
-    for number, step in enumerate(expression.steps, 1):
-        suffix = b":" + step.encode()
-        if names_last and number == len(expression.steps):
-            evaluate = _name_step(evaluate, suffix)
-        else:
-            evaluate = _look_up_step(evaluate, suffix)
-    return evaluate
-
-
-class Stream(NamedTuple):
-    """An expression up to its last look-up, whose members a background fan-out reads in steps."""
-
-    strings: Evaluate
-    looked_up: bytes | None  # appended to each string, the keys of the last look-up
-    named: bytes  # appended to each of its members
-
-
-def compile_stream(expression: Expression, *, names_last: bool) -> Stream:
-    """Returns the expression in parts: strings, last look-up, and the name behind it."""
-    steps = list(expression.steps)
-    named = b":" + steps.pop().encode() if names_last and steps else b""
-    looked_up = b":" + steps.pop().encode() if steps else None
-    inner = Expression(expression.terms, tuple(steps), expression.is_list)
-    return Stream(compile_expression(inner), looked_up, named)
-
-
-def _compile_list(expression: Expression) -> Evaluate:
-    literals = [term for term in expression.terms if isinstance(term, Literal)]
-    names = [_scope_name(term) for term in expression.terms if not isinstance(term, Literal)]
-    if not names:
-        constant = _unique([term.text.encode() for term in literals])
-        return lambda scope: constant
-    if all(name[0] == "@" and name[1:] in LABELS for name in names):
-        return _once_a_minute([_compile_term(term) for term in expression.terms])
-    if not literals and len(names) > 1:
-        return lambda scope: _unique([string for name in names for string in scope[name]])
-    terms = [_compile_term(term) for term in expression.terms]
-    if len(terms) > 1:
-        return lambda scope: _unique([string for term in terms for string in term(scope)])
-    [only] = terms
-    return (lambda scope: _unique(only(scope))) if expression.is_list else only
-
-
-def _once_a_minute(terms: list[Evaluate]) -> Evaluate:
-    """Evaluates time labels and literals once, with the first event of each minute."""
-    last: tuple[object, Strings] = (None, [])
-
-    def evaluate(scope: Scope) -> Strings:
-        nonlocal last
-        labels, strings = last
-        if labels is not scope.labels:
-            strings = _unique([string for term in terms for string in term(scope)])
-            last = (scope.labels, strings)
-        return strings
-
-    return evaluate
-
-
-def _name_step(strings: Evaluate, suffix: bytes) -> Evaluate:
-    return lambda scope: [string + suffix for string in strings(scope)]
-
-
-def _look_up_step(strings: Evaluate, suffix: bytes) -> Evaluate:
-    def evaluate(scope: Scope) -> Strings:
-        found: dict[bytes, None] = {}
-        keys = [string + suffix for string in strings(scope)]
-        for key in keys:
-            found.update(dict.fromkeys(scope.look_ups.look_up(key)))
-            if len(found) > MAX_EVENT_WRITES:
-                raise ExpandsTooFar(
-                    f"expands to more than {MAX_EVENT_WRITES} members", hint=TOO_FAR_HINT
-                )
-        if keys and not found:
-            scope.look_ups.note_empty(keys)
-        return list(found)
-
-    return evaluate
-
-
-def _unique(strings: Strings) -> Strings:
-    return list(dict.fromkeys(strings)) if len(strings) > 1 else strings
-
-
-def joined_keys(parts: list[Strings], limit: int) -> Strings:
-    """Returns the cartesian product of `parts`, joined with colons, without duplicates."""
-    total = 1
-    for part in parts:
-        total *= len(part)
-    if total > limit:
-        raise ExpandsTooFar(f"expands to {total} keys, the limit is {limit}", hint=TOO_FAR_HINT)
-    if total == 1:
-        return [b":".join([string for [string] in parts])]
-    keys = parts[0]
-    for part in parts[1:]:
-        ends = [b":" + string for string in part]
-        keys = [key + end for key in keys for end in ends]
-    return list(dict.fromkeys(keys))
-
-
-# --- handlers ---------------------------------------------------------------------------------
 
 
 class CompiledHandler:
@@ -333,9 +37,12 @@ class CompiledHandler:
         "calendar",
         "can_fail",
         "handler",
+        "is_plain",
         "job",
+        "keys",
         "name",
         "operation",
+        "options",
         "schema",
         "streams",
         "targets",
@@ -348,6 +55,7 @@ class CompiledHandler:
         self.schema = DEFAULT_SCHEMA if schema == DEFAULT_SCHEMA else schema
         self.handler = handler
         self.name = handler.name
+        self.options = handler.options
         self.operation: Operation = handler.options.operation
         self.calendar = calendar
         named = [_names_last(handler, position) for position in range(len(handler.targets))]
@@ -355,17 +63,20 @@ class CompiledHandler:
             compile_expression(expression, names_last=names_last)
             for expression, names_last in zip(handler.targets, named, strict=True)
         ]
+        self.keys = compile_targets(handler.targets, self.targets)
         self.streams = [
             compile_stream(expression, names_last=names_last)
             for expression, names_last in zip(handler.targets, named, strict=True)
         ]
         self.weight = None if handler.weight is None else compile_expression(handler.weight)
-        self.value = None if handler.value is None else compile_expression(handler.value)
+        self.value = _nothing if handler.value is None else compile_expression(handler.value)
         self.job = (
             []
             if handler.job is None
             else [(name, compile_expression(term)) for name, term in handler.job.data]
         )
+        # Its values and its targets are all that there is to evaluate.
+        self.is_plain = not (handler.skips_empty or handler.weight or handler.job)
         expressions = _expressions(handler)
         self.attributes = [
             term.name
@@ -380,6 +91,10 @@ class CompiledHandler:
             or handler.options.operation == "aggregate"
             or handler.options.windowed
         )
+
+
+def _nothing(scope: Scope) -> Strings:
+    return []
 
 
 def _names_last(handler: Handler, position: int) -> bool:

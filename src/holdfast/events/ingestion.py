@@ -15,7 +15,7 @@ from holdfast.events.dry_run import DryRun
 from holdfast.events.event_run import Enqueue, EventRun
 from holdfast.events.expressions import ExpressionProblem
 from holdfast.events.flux_dialect import read_flux_handler
-from holdfast.events.handlers import CompiledHandler, HandlerPlan, encoded, plan
+from holdfast.events.handlers import CompiledHandler, HandlerPlan, plan
 from holdfast.events.layout import keys_of
 from holdfast.events.record_cache import RecordWriter
 from holdfast.events.records import (
@@ -28,6 +28,7 @@ from holdfast.events.records import (
     Settings,
 )
 from holdfast.events.schema import Handler, read_handlers
+from holdfast.events.scope import encoded
 from holdfast.events.times import Calendar, to_event_ms
 from holdfast.json_data import unfit_in
 from holdfast.limits import MAX_BATCH_EVENTS, MAX_EVENT_ID_BYTES

@@ -21,6 +21,7 @@ from holdfast.events.codec import (
     WINDOWED,
     Record,
     decode,
+    encode_changed,
 )
 from holdfast.events.layout import CHANGED, keys_of
 from holdfast.keys import prefix_range
@@ -144,8 +145,10 @@ class RecordWriter(RecordCache):
         super().__init__(tx)
         self.put: Callable[[bytes, bytes], None] = tx.put
         self.delete: Callable[[bytes], None] = tx.delete
-        self._changed: dict[bytes, bytes] = {}  # keys, and what they hold now
+        # Keys, and what they hold now: its kind, or the flags of their record.
+        self._changed: dict[bytes, bytes | int] = {}
         self._undo: list[tuple[bytes, bytes | None]] = []
+        self._remembers = False  # what each write replaces, in `_undo`
         self._due: list[tuple[float, str, bytes]] = []
         self._decoded = _decoded_of(tx.space)
 
@@ -241,13 +244,12 @@ class RecordWriter(RecordCache):
         self._due.clear()
 
     def _write(self, records: dict[bytes, Record]) -> None:
-        put, changed = self.put, self._changed
-        for record in records.values():
-            if record.dirty:
-                put(record.stored_key, record.encode())
-                record.dirty = False
-                record.known = True
-                changed[record.key] = _KIND_OF_FLAGS[record.flags & _KIND_FLAGS]
+        pairs = encode_changed(records.values(), self._changed)
+        if self._remembers:
+            for key, value in pairs.items():
+                self.put(key, value)
+        else:
+            self.tx.put_all(pairs)
 
     def write_out_if_many(self) -> None:
         """Writes all records and forgets them once there are many."""
@@ -269,10 +271,12 @@ class RecordWriter(RecordCache):
         """Remembers what each write replaces, until `keep` or `undo`."""
         self.flush()
         self._before = dict(self._changed)
+        self._remembers = True
         self.put, self.delete = self._remembering_put, self._remembering_delete
 
     def keep(self) -> None:
         self._undo.clear()
+        self._remembers = False
         self.put, self.delete = self.tx.put, self.tx.delete
 
     def undo(self) -> None:
@@ -297,8 +301,15 @@ class RecordWriter(RecordCache):
         self.tx.delete(key)
 
 
-def _notices(changed: dict[bytes, bytes], space: bytes) -> list[Notice]:
-    return [Notice(CHANGED + key.decode(), kind, space) for key, kind in changed.items()]
+def _notices(changed: dict[bytes, bytes | int], space: bytes) -> list[Notice]:
+    return [
+        Notice(
+            CHANGED + key.decode(),
+            kind if isinstance(kind, bytes) else _KIND_OF_FLAGS[kind & _KIND_FLAGS],
+            space,
+        )
+        for key, kind in changed.items()
+    ]
 
 
 # --- removers ---------------------------------------------------------------------------------

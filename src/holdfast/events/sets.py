@@ -32,7 +32,6 @@ from holdfast.events.codec import (
 )
 from holdfast.events.layout import PLACES, VALUES, place, value_part
 from holdfast.events.record_cache import RecordCache, RecordWriter
-from holdfast.events.sketch import DIGEST_BYTES
 from holdfast.events.snapshots import note_change
 from holdfast.keys import prefix_range
 from holdfast.limits import (
@@ -50,7 +49,6 @@ Member: TypeAlias = tuple[bytes, int]  # value, milliseconds of its last add
 
 _VALUE: Final = TIME_BYTES + 1  # where the value of an entry begins
 _TIME: Final = itemgetter(slice(TIME_BYTES))
-_UNUSUAL: Final = ROWS | MIXED
 _UNPACKED_MEMBERS: Final = PACKED_MEMBERS // 4  # a set that shrinks to this is packed again
 
 
@@ -70,28 +68,28 @@ def add(
     """Puts `value` to the front of each set, and evicts what is beyond `bound`."""
     time, entry, digest = value.time, value.entry, value.digest
     # The usual case: a new value, newer than all others, and neither head nor digests are full.
-    is_usual = counted and bound > HEAD_MEMBERS and not takes_older
-    members, free = HEAD_MEMBERS if is_usual else 0, HEAD_BYTES - len(entry)
+    usual = bound if counted and not takes_older else None
+    free = HEAD_BYTES - len(entry)
     for record in records:
-        pending, head, size = record.digests, record.head, record.size
+        pending, size = record.digests, record.size
         if (
-            size < members
+            record.usual == usual
+            and size < HEAD_MEMBERS
             # Head and digests were emptied together, and have grown by the same values since: a
             # short search among random bytes answers for a long one among similar names.
-            and len(pending) == DIGEST_BYTES * size
             and pending.find(digest) < 0  # `in` would raise and catch an error first
-            and record.bound == bound
-            and not record.flags & _UNUSUAL
-            and time >= head[:TIME_BYTES]
-            and len(head) <= free
+            and time >= record.newest
+            and len(head := record.head) <= free
         ):
             record.digests = pending + digest
             record.head = entry + head
+            record.newest = time
             record.size = size + 1
             record.gross += gross
             record.dirty = True
         else:
             _add(cache, record, value, bound, gross, counted=counted, takes_older=takes_older)
+            record.look_if_usual()
 
 
 def _add(
@@ -138,6 +136,7 @@ def _add(
 
 def remove(cache: RecordWriter, record: Record, raw: bytes) -> bool:
     """Removes a value; returns whether it was there."""
+    record.usual = -1
     if record.has_rows:
         return _remove_row(cache, record, raw)
     entries = _entries(cache, record)

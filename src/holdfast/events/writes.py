@@ -52,22 +52,23 @@ class KeyWrites:
 
     def write(self, options: WriteOptions, keys: list[bytes], values: list[bytes]) -> str | None:
         """Writes each value to each key; returns why not, if it can't or nothing is kept."""
+        operation = options.operation
         if not values:
             return None
         if options.bound == 0 and keeps_nothing(options):
             return KEEPS_NOTHING
-        if options.operation == "aggregate":
+        if operation == "aggregate":
             return self._aggregate(options, keys, values)
         if options.beside:
             records = [self._cache.board_beside(key) for key in keys]
             self._add_or_count(options, keys, records, values)
             return None
         records = self._cache.records(keys)
-        board = BOARD if options.operation == "count_frequency" else 0
-        for record in records:
-            if record.flags & BOARD != board and (record.known or record.dirty):
-                return f"key {record.key.decode()} holds a {record.kind}"
-        if options.operation == "remove":
+        board = BOARD if operation == "count_frequency" else 0
+        for flags in {record.flags for record in records}:
+            if flags & BOARD != board and (other := _of_other_kind(records, board)) is not None:
+                return f"key {other.key.decode()} holds a {other.kind}"
+        if operation == "remove":
             self._remove(options, records, values)
         else:
             self._add_or_count(options, keys, records, values)
@@ -80,7 +81,8 @@ class KeyWrites:
         bound = UNBOUNDED if options.bound is None else options.bound
         cache = self._cache
         counts = options.operation == "count_frequency"
-        for value in self._prepared(values):
+        for raw in values:
+            value = self._values.get(raw) or self._prepared(raw)
             if counts:
                 boards.count(
                     cache,
@@ -108,8 +110,9 @@ class KeyWrites:
             for record in records:
                 record.flags |= GROSS_OFF
         lifetime_ms = options.expire_after_ms
-        for record in records if lifetime_ms or cache.some_expire else ():
-            cache.extend_lifetime(record, lifetime_ms)
+        if lifetime_ms or cache.some_expire:
+            for record in records:
+                cache.extend_lifetime(record, lifetime_ms)
         self._written.append(keys)
 
     def _count_times(
@@ -150,10 +153,15 @@ class KeyWrites:
                 self._cache.extend_lifetime(record, options.expire_after_ms)
                 self._written.append([record.key])
 
-    def _prepared(self, raws: list[bytes]) -> list[Value]:
-        """Returns values with all that sets and boards need, computed once for all keys."""
-        known = self._values
-        for raw in raws:
-            if raw not in known:
-                known[raw] = prepare(raw, digest(raw), self._at)
-        return [known[raw] for raw in raws]
+    def _prepared(self, raw: bytes) -> Value:
+        """Returns a value with all that sets and boards need, computed once for all keys."""
+        value = self._values[raw] = prepare(raw, digest(raw), self._at)
+        return value
+
+
+def _of_other_kind(records: list[Record], board: int) -> Record | None:
+    """Returns the first of the records that exists and is not of the kind that `board` says."""
+    for record in records:
+        if record.flags & BOARD != board and (record.known or record.dirty):
+            return record
+    return None
