@@ -19,6 +19,7 @@ THEIRS: Final = (
     "raw", "limits on", "prometheus", "sqlite", "SQLAlchemy", "peewee", "restbase", "Lua",
     "pipeline, no", "RQ", "Huey", "Dramatiq", "Celery", "arq", "procrastinate", "PgQueuer",
     "pyrate", "throttled", "walrus", "GET", "SET", "python -c", "psycopg", "redis-py",
+    "script",
 )  # fmt: skip
 COLOURS: Final = {True: "#2f6f4f", False: "#9aa5b1"}  # ours, and those of others
 
