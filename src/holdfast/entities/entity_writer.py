@@ -124,6 +124,9 @@ class EntityWriter:
     ) -> None:
         value = entry_value(id_part, expires)
         for position, index in enumerate(self.access.indexes):
+            # Most updates change no column of an index, and leave the very objects that were read.
+            if old.expires == expires and index.has_same_values(old.properties, properties):
+                continue
             before = index.values_part(old.properties)
             now = index.values_part(properties)
             if before == now and old.expires == expires:

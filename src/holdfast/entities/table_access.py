@@ -51,6 +51,10 @@ class IndexAccess:
             values = b"".join([entry_part(get(column)) for column in self.columns])
         return None if self.sparse and values == self.nulls else values
 
+    def has_same_values(self, old: dict[str, Any], new: dict[str, Any]) -> bool:
+        """Returns whether all columns have the very same objects; equal ones are not looked for."""
+        return all([old.get(column) is new.get(column) for column in self.columns])
+
     def has_null(self, properties: dict[str, Any]) -> bool:
         """Returns whether the entity is exempt from uniqueness."""
         return any(entry_part(properties.get(column)) == NULL for column in self.columns)
