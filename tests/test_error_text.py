@@ -82,7 +82,7 @@ def test_other_layers_show_values_alike(store: Store) -> None:
 def test_a_ttl_shows_the_number_that_was_sent(store: Store) -> None:
     store.tables.create(simple())
 
-    with pytest.raises(HoldfastError, match=r"1\.5 is no integer"):
+    with pytest.raises(HoldfastError, match=r"1\.5 is not an integer"):
         store.tables.put("simple", {"key": "a", "place": 1, "_ttl": Decimal("1.5")})
 
 

@@ -199,7 +199,7 @@ def test_an_iterator_that_a_failed_removal_has_used_up_is_told_and_nothing_is_do
     things.damaged = {b"damaged"}
     clock.advance(seconds=60)
 
-    with pytest.raises(BadInput, match="an iterator among the arguments is used up"):
+    with pytest.raises(BadInput, match="an iterator among its arguments is used up"):
         store.metrics.write([{"metric": "hits", "entity": iter(["user", "ann"])}])
     store.metrics.write([{"metric": "hits", "entity": iter(["user", "ann"])}])
 

@@ -190,7 +190,8 @@ def _locked(folder: Path) -> Iterator[None]:
         yield
     except BlockingIOError:
         raise StoreUnusable(
-            f"another process makes or removes backups in {folder}", hint="Let it end first."
+            f"another process is making or removing backups in {folder}",
+            hint="Wait until it has finished.",
         ) from None
     finally:
         os.close(number)

@@ -58,8 +58,8 @@ def _encoded(line: dict[str, Any]) -> str:
     try:
         return msgspec.json.encode(line, enc_hook=str).decode()
     except (TypeError, ValueError, OverflowError, RecursionError):
-        # Half a surrogate pair, a key that is no string, a number beyond 64 bits: shown as Python
-        # would show it.
+        # Half a surrogate pair, a key that is not a string, a number beyond 64 bits: shown as
+        # Python would show it.
         return msgspec.json.encode({name: _shown(value) for name, value in line.items()}).decode()
 
 

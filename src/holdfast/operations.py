@@ -246,7 +246,7 @@ def _travelling(expected: Any) -> Any:
     """
     origin = typing.get_origin(expected)
     if expected == AnyEvent:
-        return Any  # what is no event is refused alone, by the layer
+        return Any  # what is not an event is refused alone, by the layer
     if expected is int:
         return _INT64  # what is beyond no layer counts, and no engine stores
     if origin in (Union, types.UnionType):

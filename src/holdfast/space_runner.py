@@ -61,8 +61,8 @@ class SpaceRunner:
             self._postpone(failure)
             if not can_run_again(work):
                 raise BadInput(
-                    "nothing was done, and an iterator among the arguments is used up: "
-                    "a damaged record made it necessary to begin again",
+                    "nothing was changed: a damaged record forced the operation to start "
+                    "again, and an iterator among its arguments is used up",
                     hint="Make the iterator again and repeat the call, or give lists.",
                 ) from failure
 

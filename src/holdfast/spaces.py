@@ -43,7 +43,7 @@ def refuse_half_a_copy(engine: Engine) -> None:
     with engine.view(space=DIRECTORY) as view:
         source = view.get(COPYING)
     if source is not None:
-        raise CopyUnfinished(f"a copy from {source.decode()} into this store has not ended")
+        raise CopyUnfinished(f"a copy from {source.decode()} into this store is not finished")
 
 
 def find_or_create(engine: Engine, name: str) -> bytes:

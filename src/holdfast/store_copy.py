@@ -113,7 +113,7 @@ def _begin(target: Engine, name: str) -> None:
         elif mark != name.encode():
             raise BadInput(
                 f"the target is half a copy of {mark.decode()}, and not of {name}",
-                hint="Go on with that one, or name another target.",
+                hint="Continue that copy, or name another target.",
             )
 
     target.transact(work, space=DIRECTORY)

@@ -140,7 +140,7 @@ def add_user(
 
     def change(before: User | None) -> User:
         if before is not None and not replace:
-            raise UserExists(f"there is a user {name!r} already, with {_told(before.grants)}")
+            raise UserExists(f"the user {name!r} already exists, with {_told(before.grants)}")
         return user
 
     _change(engine, name, change, keep_admin)

@@ -65,7 +65,7 @@ class CommandReader:
     def __init__(self, argument_bytes: Mapping[bytes, int] | None = None) -> None:
         """`argument_bytes` bounds each argument of some commands further."""
         self.max_bytes = MAX_REQUEST_BYTES  # of one command
-        # What came last is no command, or too large to be one: nothing can follow.
+        # What came last is not a command, or too large to be one: nothing can follow.
         self.error: BadFrame | RequestTooLarge | None = None
         self._argument_bytes = argument_bytes or {}
         self._parser = hiredis.Reader()

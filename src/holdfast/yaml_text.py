@@ -136,7 +136,7 @@ def merged(node: yaml.MappingNode) -> Iterator[tuple[yaml.Node, yaml.Node]]:
     """Yields the pairs of a mapping, and behind them those that `<<` brings in; the first of a name
     wins.
 
-    A source of `<<` that is no mapping is a `YamlProblem`.
+    A source of `<<` that is not a mapping is a `YamlProblem`.
     """
     merges = [value for key, value in node.value if key.tag == MERGE]
     yield from ((key, value) for key, value in node.value if key.tag != MERGE)
@@ -167,7 +167,7 @@ def scalar(node: yaml.ScalarNode) -> Any:
         *(AttributeError, KeyError, IndexError, TypeError),  # a tag such as !!bool on another text
     ):
         kind = node.tag.removeprefix(_STANDARD)
-        raise YamlProblem.at(node, f"{shortened(node.value)!r} is no {kind}") from None
+        raise YamlProblem.at(node, f"{shortened(node.value)!r} is not a valid {kind}") from None
 
 
 def load(content: str | bytes) -> Any:

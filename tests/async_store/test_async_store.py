@@ -126,7 +126,7 @@ def test_a_batch_is_one_transaction_and_says_which_step_has_failed(store: Store)
             pipeline.jobs.put("emails", id="three")
         with pytest.raises(UnknownJob):
             wrong.result()
-        with pytest.raises(BadInput, match="run already"):
+        with pytest.raises(BadInput, match="already run"):
             batch.jobs.put("emails", id="late")
         return put.result(), length.result()
 

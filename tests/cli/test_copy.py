@@ -115,7 +115,7 @@ def test_half_a_copy_is_neither_gone_on_with_from_elsewhere_nor_copied(
 
     assert (into.code, out_of.code) == (1, 1)
     assert "half a copy of elsewhere" in into.err
-    assert "has not ended" in out_of.err
+    assert "is not finished" in out_of.err
 
 
 def test_nothing_and_itself_are_not_copied(full: Path, tmp_path: Path) -> None:

@@ -363,7 +363,7 @@ def test_a_dump_of_something_else_is_told_before_anything_is_made(
 
     assert of_all.error["message"] == "this is a dump of a whole space"
     assert "load all FILE" in of_all.error["hint"]
-    assert of_rows.error["message"] == "this is no dump of a whole space"
+    assert of_rows.error["message"] == "this is not a dump of a whole space"
     assert empty.error["message"] == "the file is empty"
     assert "new" not in command("space", "list").out
 

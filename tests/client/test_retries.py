@@ -55,7 +55,7 @@ def test_a_read_is_not_sent_again_for_ever(mode: str) -> None:
 def test_a_write_that_may_have_been_done_is_not_sent_again(mode: str) -> None:
     behaviour = at("JOBS.UNTRACK", CLOSE)
     with scripted(behaviour, well) as server, connected(mode, server.url) as client:
-        with pytest.raises(OutcomeUnknown, match="Read whether it was done"):
+        with pytest.raises(OutcomeUnknown, match="Check whether it was executed"):
             client.jobs.untrack("a")
 
         assert server.count("JOBS.UNTRACK") == 1

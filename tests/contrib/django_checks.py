@@ -140,7 +140,7 @@ def only_tasks_of_installed_applications_are_run() -> None:
 
     backend: Any = charge.get_backend()
     for path in ("os.system", "examples.django_shop.shop.views.order"):
-        with pytest.raises(Exception, match=r"installed application|no task"):
+        with pytest.raises(Exception, match=r"installed application|not a task"):
             backend.find(path)
     with pytest.raises(Exception, match="nobody"):
         charge.get_result("nobody")

@@ -298,7 +298,7 @@ def test_half_a_backup_does_not_open_as_an_empty_store_and_can_be_made_again(
     target.mkdir()
     (target / "unfinished-copy").write_bytes(b"half of it")
 
-    with pytest.raises(CopyUnfinished, match="has not ended"):
+    with pytest.raises(CopyUnfinished, match="is not finished"):
         open_engine(target)
 
     engine.backup(target)

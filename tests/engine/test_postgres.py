@@ -169,7 +169,7 @@ def test_spaces_that_lie_one_within_the_other_are_refused(engine: Engine) -> Non
     engine.transact(lambda tx: tx.put(b"ab1", b""), space=b"ab")
 
     for space in (b"a", b"abc"):
-        with pytest.raises(BadInput, match="one within the other"):
+        with pytest.raises(BadInput, match="one is inside the other"):
             engine.transact(lambda tx, key=space + b"z": tx.put(key, b""), space=space)  # type: ignore[misc]
     engine.transact(lambda tx: tx.put(b"ac1", b""), space=b"ac")
 

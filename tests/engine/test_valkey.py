@@ -375,7 +375,7 @@ def test_a_commit_waits_for_what_the_settings_of_its_server_leave_open() -> None
 def test_a_server_that_would_lose_what_it_acknowledges_is_refused() -> None:
     with ValkeyServer.started(durable=True) as server:
         server.command("CONFIG", "SET", "appendfsync", "no")
-        with pytest.raises(StoreUnusable, match="leaves it to its system"):
+        with pytest.raises(StoreUnusable, match="lets its system decide"):
             open_engine(server.url, durability="interval")
 
         server.command("CONFIG", "SET", "appendonly", "no")
@@ -438,7 +438,7 @@ def test_a_full_server_refuses_to_grow_and_still_removes() -> None:
 @pytest.mark.parametrize(
     ("url", "message"),
     [
-        ("valkey://", "is no host"),
+        ("valkey://", "is not a host"),
         ("valkey://host:port", "'host:port'"),
         ("valkey://host:0", "'host:0'"),
         ("valkey://one:1,,two", "'' in the URL"),

@@ -159,22 +159,23 @@ def test_go_checks_values_before_it_sends_them(go: Run, fresh: Server) -> None:
 def test_typescript_checks_values_before_it_sends_them(typescript: Run, fresh: Server) -> None:
     assert typescript("checks", fresh.http_url) == [
         "shop.Things.name is required and not set",
-        "shop.Things.name holds 5, which is no Text",
+        "shop.Things.name holds 5, which is not of type Text",
         'shop.Things.size is "xl", none of "s", "m", "l\\"x"',
         "shop.Things.code has length 4, at most 3 fit",
-        "shop.Things.rank holds 1.5, which is no Int",
-        "shop.Things.hits holds -1, which is no Uint",
-        'shop.Things.lastSeen holds {"$date":{"$numberLong":"NaN"}}, which is no Timestamp',
-        'shop.Things.tags holds ["x"], which is no Set',
-        "shop.Things.notes holds the element 1, which is no Text",
-        'shop.Things.sizes holds the element "y", which is no Int',
+        "shop.Things.rank holds 1.5, which is not of type Int",
+        "shop.Things.hits holds -1, which is not of type Uint",
+        'shop.Things.lastSeen holds {"$date":{"$numberLong":"NaN"}}, '
+        "which is not of type Timestamp",
+        'shop.Things.tags holds ["x"], which is not of type Set',
+        "shop.Things.notes holds the element 1, which is not of type Text",
+        'shop.Things.sizes holds the element "y", which is not of type Int',
         "shop.Things.name is required and not set",
         "fine",
-        'shop.Things.rank holds "many", which is no Int',
+        'shop.Things.rank holds "many", which is not of type Int',
         'shop.Things.size is "xl", none of "s", "m", "l\\"x"',
         "shop.Things.name is required",
         "fine",
-        'shop.Things.rank is compared with "7", which is no Int',
+        'shop.Things.rank is compared with "7", which is not of type Int',
     ]
     assert _ratio(fresh) == [3.0]
 

@@ -165,8 +165,11 @@ def test_a_keyword_that_is_no_column_is_refused_with_the_nearest_name() -> None:
         ({"name": "x", "rank": 1.5}, "does not fit a Int column"),
         ({"name": "x", "currency": "eur"}, "Plain.currency is 'eur', none of 'usd', 'nis'"),
         ({"name": "x", "notes": ["a"] * 4}, "Plain.notes has length 4, at most 3 fit"),
-        ({"name": "x", "notes": [1]}, "Plain.notes holds the element 1, which is no Text"),
-        ({"name": "x", "extra": {"a": "b"}}, "Plain.extra holds the element 'b', which is no Int"),
+        ({"name": "x", "notes": [1]}, "Plain.notes holds the element 1, which is not of type Text"),
+        (
+            {"name": "x", "extra": {"a": "b"}},
+            "Plain.extra holds the element 'b', which is not of type Int",
+        ),
         ({"name": "x", "hits": -1}, "Plain.hits is -1, below 0"),
         ({"name": "x", "tags": ["a"]}, "does not fit a Set column"),
         ({"name": "x", "rank": 2**63}, f"Plain.rank is {2**63}, above {2**63 - 1}"),
@@ -231,7 +234,7 @@ def test_models_inherit_columns() -> None:
     [
         (complex, "no column can hold"),
         (int | str, "no column can hold"),
-        (object, "does not tell its type"),
+        (object, "has no type"),
         (Literal["a", 1], "of several types"),
         ("Missing", "name 'Missing' is not defined"),
     ],
@@ -263,7 +266,7 @@ def test_columns_that_contradict_each_other_are_refused_with_the_class() -> None
             name: str = column()
             title: str = column("name")
 
-    with pytest.raises(BadModel, match=r"Silent\.name does not tell its type"):
+    with pytest.raises(BadModel, match=r"Silent\.name has no type"):
 
         class Silent(Model, schema="test", table="T"):
             name = column()

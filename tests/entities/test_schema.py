@@ -324,7 +324,7 @@ def test_a_default_that_does_not_fit_its_column_is_refused(body: str) -> None:
         ),
         (
             table("x: {type: Text, options: {must_match: '['}}", ", strict: true"),
-            "a.yaml:4: 'must_match' of column x is no regular expression",
+            "a.yaml:4: 'must_match' of column x is not a regular expression",
         ),
         (
             table("name: {type: Int}", ", primary: {type: compound, columns: [nam]}"),

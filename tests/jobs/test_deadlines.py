@@ -70,7 +70,7 @@ def test_a_job_starts_at_its_moment(store: Store, clock: Clock) -> None:
 
 
 def test_a_delay_and_a_moment_contradict_each_other(store: Store, clock: Clock) -> None:
-    with pytest.raises(BadArgument, match="either a delay or the moment"):
+    with pytest.raises(BadArgument, match="either `delay` or `at`"):
         store.jobs.put("emails", at=clock(), delay=1)
 
 

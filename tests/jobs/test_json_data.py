@@ -83,7 +83,7 @@ def test_what_json_would_give_back_as_something_else_is_refused(
         lambda: store.jobs.put_many([NewJob(queue="q", data={"deep": value})]),
         lambda: store.jobs.recur("q", id="r", data={"deep": value}, interval=60),
     ):
-        with pytest.raises(BadArgument, match="JSON can't give back") as refused:
+        with pytest.raises(BadArgument, match="JSON can't represent") as refused:
             put()
         assert any(word in refused.value.message for word in ("deep", "data is"))
         with pytest.raises(BadArgument, match=advice):
@@ -99,7 +99,7 @@ def test_the_error_says_what_is_where_and_what_to_do(store: Store) -> None:
         store.jobs.put("q", data=data)
 
     assert refused.value.message == (
-        'data["order"][0]["when"] is a datetime, which JSON can\'t give back'
+        'data["order"][0]["when"] is a datetime, which JSON can\'t represent'
     )
     assert refused.value.hint.startswith("Put `value.isoformat()` there")
 

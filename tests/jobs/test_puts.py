@@ -215,7 +215,7 @@ def test_data_that_is_too_large_is_refused(store: Store) -> None:
 
 
 def test_what_json_cannot_hold_is_refused(store: Store) -> None:
-    with pytest.raises(BadArgument, match="data is an object, which JSON can't give back"):
+    with pytest.raises(BadArgument, match="data is an object, which JSON can't represent"):
         store.jobs.put("queue", data=object())
     with pytest.raises(BadArgument, match="data is not JSON"):
         store.jobs.put("queue", data=JsonText("{"))

@@ -78,9 +78,11 @@ def test_an_entry_in_the_table_is_all_that_a_new_kind_needs(store: Store) -> Non
 def test_operations_of_other_kinds_are_refused_by_the_table(store: Store) -> None:
     store.metrics.define({"mast": {"type": "flag"}, "edits": {}})
 
-    with pytest.raises(WrongMetricType, match="'incr' was asked of 'mast', which is a flag"):
+    with pytest.raises(
+        WrongMetricType, match="'incr' is not an operation of 'mast', which is a flag"
+    ):
         store.metrics.incr("mast")
-    with pytest.raises(WrongMetricType, match="'raise' was asked of 'edits'"):
+    with pytest.raises(WrongMetricType, match="'raise' is not an operation of 'edits'"):
         store.metrics.write([{"metric": "edits", "op": "raise"}])
     with pytest.raises(BadInput, match="incr, set, add, record, raise, not 'lower'"):
         store.metrics.write([{"metric": "edits", "op": "lower"}])

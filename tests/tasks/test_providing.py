@@ -128,7 +128,7 @@ def test_what_nobody_provides_is_named(store: Store) -> None:
 
     send.put(store)
 
-    with pytest.raises(BadTask, match="task send wants a Mailer, which nobody provides"):
+    with pytest.raises(BadTask, match="task send needs a Mailer, which is not provided"):
         run_tasks(store, tasks)
 
 

@@ -126,7 +126,7 @@ def test_an_async_task_can_not_have_a_transaction() -> None:
     @tasks.task
     async def mark(tx: Tx) -> None: ...
 
-    with pytest.raises(BadTask, match="is async and asks for Tx"):
+    with pytest.raises(BadTask, match="is async and takes a Tx"):
         _ = mark.parameters
 
 

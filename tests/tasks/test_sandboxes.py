@@ -111,5 +111,5 @@ def test_what_a_run_put_in_place_of_its_sandbox_is_not_followed(
 
 
 def test_a_workdir_must_be_there(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="is no folder"):
+    with pytest.raises(BadInput, match="is not a folder"):
         Sandboxes(str(tmp_path / "absent"))

@@ -99,7 +99,7 @@ def test_a_schedule_is_declared_above_a_task() -> None:
     tasks = Tasks()
 
     with pytest.raises(BadTask, match="for a task"):
-        tasks.every(5)(print)  # type: ignore[type-var]  # it is no task
+        tasks.every(5)(print)  # type: ignore[type-var]  # it is not a task
 
 
 def test_jobs_of_a_schedule_obey_the_throttles_of_their_task(store: Store, clock: Clock) -> None:

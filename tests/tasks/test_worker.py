@@ -335,7 +335,9 @@ def test_tx_on_a_server_is_refused_when_the_worker_is_made() -> None:
     with (
         temporary_server() as url,
         holdfast.connect(url) as client,
-        pytest.raises(BadTask, match="task mark asks for Tx, and this worker is on a server"),
+        pytest.raises(
+            BadTask, match="task mark takes a Tx, but this worker is connected to a server"
+        ),
     ):
         Worker(client, tasks)
 

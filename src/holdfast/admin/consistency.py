@@ -45,7 +45,7 @@ def directory_problems(reader: Reader, key: bytes, value: bytes) -> Iterator[str
 
 def check_step(reader: Reader, after: str | None, *, look: Look | None = None) -> CheckStep:
     """Looks at the next keys of a space, behind the one that `after` names; `look` is for a space
-    that is no layers'."""
+    that belongs to no layer."""
     begin, end = prefix_range(reader.space)
     if after is not None:
         begin = behind(reader.space + place_of(after))
@@ -81,7 +81,7 @@ def place_of(after: str) -> bytes:
         return bytes.fromhex(after)
     except ValueError:
         raise BadInput(
-            f"{after!r} is not a place to go on from", hint="Give back `next`."
+            f"{after!r} is not a place to continue from", hint="Pass the `next` of the page before."
         ) from None
 
 

@@ -79,7 +79,7 @@ def packed_prefix(text: str) -> bytes:
         except ValueError:
             near = difflib.get_close_matches(layer.strip(), LAYER_CODES, 1)
             hint = f"Did you mean {near[0]!r}?" if near else f"There are {', '.join(LAYER_CODES)}."
-            raise BadInput(f"{layer.strip()!r} is no layer", hint=hint) from None
+            raise BadInput(f"{layer.strip()!r} is not a layer", hint=hint) from None
     try:
         if parts and isinstance(parts[-1], str):
             return pack(code, *parts[:-1]) + pack_str(parts[-1])[:-1]

@@ -108,7 +108,7 @@ def _check_head(tx: Transaction, line: bytes, number: int) -> None:
             hint="Load it with the Holdfast that wrote it, or a newer one.",
         )
     for _ in tx.scan(*prefix_range(tx.space), limit=1):
-        raise SpaceNotEmpty("the space has something in it")
+        raise SpaceNotEmpty("the space is not empty")
 
 
 def _line(key: bytes, value: bytes) -> bytes:

@@ -109,7 +109,7 @@ class StoreAdmin(SoundnessOperations):
             return SpaceList(spaces=self._home.spaces())
         most = DEFAULT_INSPECTED_KEYS if limit is None else limit
         if not 0 < most <= MAX_INSPECTED_KEYS:
-            raise BadInput(f"limit is {most}, from 1 to {MAX_INSPECTED_KEYS} are possible")
+            raise BadInput(f"limit must be from 1 to {MAX_INSPECTED_KEYS}, not {most}")
         page = self._home.page_of_spaces(after=after, limit=most)
         return SpaceList(spaces=[name for name, _ in page])
 
@@ -177,7 +177,7 @@ class StoreAdmin(SoundnessOperations):
         Names that no space has are left out. Reads at most 1,000 keys of each space.
         """
         if not 0 < limit <= MAX_INSPECTED_KEYS or len(names or ()) > MAX_INSPECTED_KEYS:
-            raise BadInput(f"limit is {limit}, from 1 to {MAX_INSPECTED_KEYS} are possible")
+            raise BadInput(f"limit must be from 1 to {MAX_INSPECTED_KEYS}, not {limit}")
         if names is not None:
             prefixes = {name: prefix_of(self._home.engine, name) for name in names}
             return [self._size(name, prefix) for name, prefix in prefixes.items() if prefix]

@@ -105,7 +105,7 @@ class AsyncRuns:
             # Later in this round, so that all that is begun in it comes along.
             loop.call_soon(self._send, loop)
         if len(self._waiting) + len(arriving) >= MAX_QUEUED_WRITES:
-            raise ServerBusy(f"{len(self._waiting)} writes are waiting already")
+            raise ServerBusy(f"{len(self._waiting)} writes are already waiting")
         future: asyncio.Future[T] = loop.create_future()
         arriving.append(Write(space, work, future))
         return future

@@ -215,7 +215,7 @@ class _Recorded(Recording):
     def record(self, call: Call[T], *values: Any) -> Handle[T]:
         """Keeps a call and returns the handle of its result."""
         if self._is_sent:
-            raise BadInput("this was run already", hint="Begin a new one.")
+            raise BadInput("this was already run", hint="Begin a new one.")
         handle: Handle[T] = Handle(lambda result: result)
         self._runs.append((call, values))
         self._handles.append(handle)

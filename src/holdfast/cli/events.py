@@ -334,7 +334,7 @@ def series(location: Location, out: Output, template: str, begin: str, end: str,
 
 
 class _BadLine(click.ClickException):
-    """A line that is no JSON."""
+    """A line that is not JSON."""
 
 
 def _explained(space: "Space", number: int, event: Any) -> Any:
@@ -357,7 +357,7 @@ def _good(event: Any) -> Any:
 def _events(file: IO[bytes]) -> Iterator[Any]:
     """Yields one event, those of an array, or one from each line: whichever the first line begins.
 
-    Of lines, one that is no JSON comes as a `_BadLine`.
+    Of lines, one that is not JSON comes as a `_BadLine`.
     """
     first = file.readline()
     while first and not first.strip():

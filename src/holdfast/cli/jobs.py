@@ -164,7 +164,7 @@ def retry(
                 if job.state != "failed":
                     raise Failure(
                         "wrong_state",
-                        f"job {job.id} is {job.state}, and not failed",
+                        f"job {job.id} is {job.state}, not failed",
                         "`holdfast jobs list --state failed` shows those that are.",
                         is_json=out.is_json,
                     )

@@ -127,7 +127,7 @@ def _refuse_more(size: int) -> None:
     if size > MAX_ATOMIC_LOAD_BYTES:
         raise ValueTooLarge(
             f"--atomic takes at most {MAX_ATOMIC_LOAD_BYTES:,} bytes",
-            hint="Load it without --atomic, or cut it into several files.",
+            hint="Load it without --atomic, or split it into several files.",
         )
 
 

@@ -61,7 +61,7 @@ def _refuse_other_kind(begin: bytes, subject: Subject) -> None:
         hint = "Load it into an empty space: holdfast load all FILE --space NAME."
         raise BadDump("this is a dump of a whole space", hint=hint)
     if not is_space and subject.kind == "space":
-        found = "the file is empty" if not first else "this is no dump of a whole space"
+        found = "the file is empty" if not first else "this is not a dump of a whole space"
         hint = "`holdfast dump all` writes one. For what is in one table, name the table."
         raise BadDump(found, hint=hint)
 
@@ -97,10 +97,10 @@ def _lines_or_documents(
 
     dump = Dump(_pieces(begin, source))
     if not dump.is_json and subject.kind != "entities":
-        raise BadDump("this is no text", hint=_ROWS_HINT)
+        raise BadDump("this is not text", hint=_ROWS_HINT)
     if kind is not None and dump.is_json != (kind != "bson"):
         found = "lines of text" if dump.is_json else "BSON documents"
-        raise BadDump(f"the file holds {found}, and --format says {kind}")
+        raise BadDump(f"the file holds {found}, but --format says {kind}")
     return Records(dump.unit, (Record(*each) for each in dump))
 
 
@@ -171,7 +171,7 @@ def _csv(lines: Iterator[str], types: dict[str, str]) -> Iterator[Record]:
                 continue  # a blank line
             if len(row) != len(names):
                 raise BadDump(
-                    f"this row has {counted(len(row), 'cell')}, and the first line has "
+                    f"this row has {counted(len(row), 'cell')}, but the first line has "
                     f"{counted(len(names), 'name')}",
                     number=rows.line_num,
                 )

@@ -41,7 +41,7 @@ class Handle(Generic[T]):
         if self._result is _NOTHING:
             raise BadInput(
                 "there is no result yet: the operations were not sent",
-                hint="Results are there behind the `with` block that records, if it did not raise.",
+                hint="Results are available after the `with` block, if it did not raise.",
             )
         result: T = self._result
         return result
@@ -110,7 +110,7 @@ class Recording:
     def record(self, call: Call[T], *values: Any) -> Handle[T]:
         """Keeps a call and returns the handle of its result."""
         if self._is_sent:
-            raise BadInput("this was sent already", hint="Begin a new one.")
+            raise BadInput("this was already sent", hint="Begin a new one.")
         handle = Handle(call.result)
         self._commands.append(call.command(values))
         self._handles.append(handle)
@@ -120,7 +120,7 @@ class Recording:
     def _taken(self) -> list[bytes]:
         """Returns the recorded commands, to be sent once."""
         if self._is_sent:
-            raise BadInput("this was sent already", hint="Begin a new one.")
+            raise BadInput("this was already sent", hint="Begin a new one.")
         self._is_sent = True
         return self._commands
 

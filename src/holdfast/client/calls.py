@@ -104,7 +104,7 @@ class Call(Generic[T]):
         if len(payload) > MAX_REQUEST_BYTES:
             raise RequestTooLarge(
                 f"the arguments of {self.name} have {len(payload)} bytes, "
-                f"at most {MAX_REQUEST_BYTES} are taken"
+                f"at most {MAX_REQUEST_BYTES} are accepted"
             )
         return payload
 
@@ -292,7 +292,7 @@ def failure(reply: Any) -> HoldfastError:
     if code == "WRONGPASS":
         return NotAuthenticated(text, hint="The URL names both: holdfast://user:password@host.")
     if text.startswith("max number of clients"):
-        return ServerBusy("the server has as many connections as it takes")
+        return ServerBusy("the server has reached its maximum of connections")
     if code == "ERR":
         return ServerFailed(text, hint="Is it a server of Holdfast, and of this version?")
     return error_from_wire(code.lower(), {"message": text})

@@ -242,7 +242,7 @@ def _refusal(error: HoldfastError) -> HoldfastError:
 
 
 def no_resp(target: Target, error: Exception) -> str:
-    """Returns why what came is no reply. Those who speak HTTP begin so, and say nothing else of
+    """Returns why what came is not a reply. Those who speak HTTP begin so, and say nothing else of
     use."""
     if "b'H'" in str(error):
         return (

@@ -153,7 +153,7 @@ class ReplyReader:
             return None
         if kind in (b"*", b">", b"~", b"%"):
             return self._opened(_number(text) * (2 if kind == b"%" else 1))
-        raise ProtocolError(f"{kind!r} begins no reply that was asked for")
+        raise ProtocolError(f"{kind!r} begins no expected reply")
 
     def _read_word(self, text: bytes, begin: int) -> Any:
         size = _number(text)
@@ -197,5 +197,5 @@ _ITEM_BYTES: Final = 64  # that an element takes beside its text: empty ones are
 
 def _number(text: bytes) -> int:
     if not _NUMBER.fullmatch(text):
-        raise ProtocolError(f"{text[:40]!r} is no number")
+        raise ProtocolError(f"{text[:40]!r} is not a number")
     return int(text)

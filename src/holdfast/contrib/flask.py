@@ -103,7 +103,8 @@ class AppStore(app_store.AppStore):
         """
         if not has_request_context():
             raise BadInput(
-                "there is no request here", hint="Use `data.store.transact(work)` outside of one."
+                "no request is being handled",
+                hint="Use `data.store.transact(work)` outside of one.",
             )
         if _OPEN not in g:
             transaction = self.store.transaction()

@@ -103,7 +103,7 @@ async def _post(
         return login.choose_theme(request, session, visit.form)
     entry = pages.find(pages.ACTIONS, segments[1:])
     if entry is None and pages.find(pages.PAGES, segments[1:]):
-        raise MethodNotAllowed("a page is only read", allowed=["GET", "HEAD"])
+        raise MethodNotAllowed("a page can only be read", allowed=["GET", "HEAD"])
     if entry is None:
         raise NotFound(f"the dashboard has no action {'/'.join(segments[1:])!r:.200}")
     visit.names = entry[1]

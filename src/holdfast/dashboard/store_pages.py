@@ -59,7 +59,7 @@ async def drop(visit: Visit) -> HttpResponse:
     """Drops a space whose name was typed."""
     name = visit.names["name"]
     if visit.form.get("typed") != name:
-        raise BadInput("the name that was typed is another one", hint="Nothing was dropped.")
+        raise BadInput("the typed name does not match", hint="Nothing was dropped.")
     await visit.call("admin.drop_space", name=name)
     visit.space = visit.api.dispatcher.store.name
     return visit.leave(visit.link("spaces"), f"Dropped the space {name}.")

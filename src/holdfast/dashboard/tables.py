@@ -122,7 +122,7 @@ async def drop(visit: Visit) -> HttpResponse:
     """Drops a table whose name was typed."""
     name = visit.names["table"]
     if visit.form.get("typed") != name:
-        raise BadInput("the name that was typed is another one", hint="Nothing was dropped.")
+        raise BadInput("the typed name does not match", hint="Nothing was dropped.")
     await visit.call("tables.drop", table=name)
     return visit.leave(visit.link("tables"), f"Dropped {name}.")
 

@@ -117,7 +117,9 @@ class Visit:
         try:
             return msgspec.json.decode(text)
         except (msgspec.DecodeError, RecursionError) as error:
-            raise BadInput(f"{name} is not JSON: {error}", hint='Text is written "so".') from None
+            raise BadInput(
+                f"{name} is not JSON: {error}", hint='Write text in quotes: "like this".'
+            ) from None
 
     def form_number(self, name: str) -> float | None:
         """Returns a field that holds a number; None if it is empty."""

@@ -12,5 +12,5 @@ def check_durability(durability: str) -> None:
     if durability not in DURABILITIES:
         raise BadInput(
             f"unknown durability {durability!r}",
-            hint="Use 'commit' (wait for the disk) or 'interval' (within a second after it).",
+            hint="Use 'commit' (wait for the disk) or 'interval' (sync within a second).",
         )

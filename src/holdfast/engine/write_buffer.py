@@ -297,7 +297,7 @@ def addressed(notice: Notice, space: bytes) -> Notice:
     if type(notice.topic) is not str or type(notice.payload) is not bytes:
         # One that can't be written would undo the whole group, and one that can't be read again
         # would stop every subscriber.
-        raise BadInput(f"{notice} is no notice", hint="The topic is a str, the payload bytes.")
+        raise BadInput(f"{notice} is not a notice", hint="The topic is a str, the payload bytes.")
     return notice if notice.space == space else Notice(notice.topic, notice.payload, space)
 
 

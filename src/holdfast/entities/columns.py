@@ -44,7 +44,7 @@ class Condition(Filter, frozen=True, omit_defaults=True):
     def __bool__(self) -> bool:
         raise BadFilter(
             f"a filter on {self.property} is neither true nor false",
-            hint="Join filters with `&` or give them side by side; `and` and `or` can't be seen.",
+            hint="Join filters with `&` or give them side by side; `and` and `or` can't work.",
         )
 
 
@@ -127,7 +127,7 @@ class Col(Generic[T]):
 
     def __ne__(self, value: object) -> Any:
         raise BadFilter(
-            f"no index finds what differs from a value: {self.name} != {value!r}",
+            f"an index can't find values by what they are not: {self.name} != {value!r}",
             hint="Select what you want with ==, in_, between, <, <=, >, >=, and drop the rest.",
         )
 

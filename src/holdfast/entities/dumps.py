@@ -112,7 +112,7 @@ def bounded(pieces: Iterable[bytes]) -> Iterator[bytes]:
             raise ValueTooLarge(
                 f"a dump of more than {MAX_ATOMIC_LOAD_BYTES:,} bytes can't be loaded in one "
                 "transaction",
-                hint="Load it without `atomic`, or cut it into several dumps.",
+                hint="Load it without `atomic`, or split it into several dumps.",
             )
         yield piece
 
@@ -230,7 +230,7 @@ def _entity(document: dict[str, Any], *, is_json: bool) -> PutEntity:
     if isinstance(ttl, float) and ttl.is_integer():
         ttl = int(ttl)
     if not isinstance(ttl, int):
-        raise BadDump(f"the ttl of {id!r} is no integer")
+        raise BadDump(f"the ttl of {id!r} is not an integer")
     if not is_json:
         properties = {name: from_wire(value) for name, value in properties.items()}
     return PutEntity(keep_properties(properties), check_id(id), int(ttl))

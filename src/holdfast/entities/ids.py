@@ -48,7 +48,7 @@ def compound_id(values: Sequence[tuple[str, str | None, Any]], *, hashed: bool) 
 
 
 def plain_id(id: Any) -> str:
-    """`id` as plain text, also if it is an enumeration's; `BadKey` if it is no text."""
+    """`id` as plain text, also if it is an enumeration's; `BadKey` if it is not text."""
     if not isinstance(id, str):
         raise BadKey(f"an id is text, not {type(id).__name__}")
     return str.__str__(id)

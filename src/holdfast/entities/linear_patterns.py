@@ -56,7 +56,7 @@ class LinearPattern:
     """
 
     def __init__(self, expression: str) -> None:
-        """Raises `NotLinear`, or `re.error` for what is no expression at all."""
+        """Raises `NotLinear`, or `re.error` for what is not an expression at all."""
         if len(expression) > MAX_EXPRESSION_LETTERS:
             raise NotLinear(f"it has more than {MAX_EXPRESSION_LETTERS} letters")
         self._states: list[_State] = [_State()]  # the first one is the end
@@ -69,7 +69,7 @@ class LinearPattern:
         except (RecursionError, OverflowError):
             raise NotLinear("it is nested too deeply, or repeats too often") from None
         if tree.state.flags & ~_FLAGS:
-            raise NotLinear("of the flags, only a, i, s, u and x are there")
+            raise NotLinear("only the flags a, i, s, u and x are supported")
 
     @property
     def most_letters(self) -> int:
@@ -146,7 +146,7 @@ class LinearPattern:
             self._keeps_steps = False
             edge = self._boundary(is_one=value is codes.AT_BOUNDARY)
             return self._add(_State(edge=edge, after=(after,)))
-        raise NotLinear(f"{str(code).lower().replace('_', ' ')} is not among what it may have")
+        raise NotLinear(f"{str(code).lower().replace('_', ' ')} is not supported")
 
     def _letter(self, code: Any, value: Any) -> Callable[[str], object]:
         """Compares one letter as Python does."""

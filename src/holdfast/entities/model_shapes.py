@@ -253,7 +253,7 @@ def _element_reason(column: Col[Any], value: Any) -> str | None:
     bounds = kind.bounds if kind else None
     for element in elements:
         if element is not None and not isinstance(element, kinds):
-            return f"holds the element {element!r}, which is no {subtype}"
+            return f"holds the element {element!r}, which is not of type {subtype}"
         if bounds is not None and isinstance(element, int):
             reason = _bounds_reason(bounds, element)
             if reason is not None:

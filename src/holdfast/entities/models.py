@@ -195,7 +195,7 @@ def _collect(cls: type[Model], names: Mapping[str, Any]) -> dict[str, Col[Any]]:
     for attribute, given in cls.__dict__.items():
         if isinstance(given, Col) and attribute not in annotations:
             raise BadModel(
-                f"{cls.__name__}.{attribute} does not tell its type",
+                f"{cls.__name__}.{attribute} has no type",
                 hint=f"Annotate it: {attribute}: str = column().",
             )
     for attribute, annotation in annotations.items():
@@ -209,7 +209,7 @@ def _collect(cls: type[Model], names: Mapping[str, Any]) -> dict[str, Col[Any]]:
             column.required = not said.optional  # a bare annotation, as in a dataclass
         column.type = column.type or said.type
         if column.type is None:
-            raise BadModel(f"{where} does not tell its type", hint='Say column(type="List").')
+            raise BadModel(f"{where} has no type", hint='Say column(type="List").')
         if column.type not in COLUMN_TYPES:
             raise BadModel(
                 f"{where} is of type {column.type!r}", hint=f"There are {', '.join(COLUMN_TYPES)}."

@@ -113,6 +113,6 @@ def check_queries(count: int) -> None:
     """Refuses more queries at once than others should have to wait for."""
     if count > MAX_QUERIES:
         raise RequestTooLarge(
-            f"{count} queries came at once, at most {MAX_QUERIES} are taken",
+            f"{count} queries came at once, at most {MAX_QUERIES} are accepted",
             hint="Split them: each part is a transaction of its own.",
         )

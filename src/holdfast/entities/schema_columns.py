@@ -109,7 +109,7 @@ def _read_default(
         return None
     if (other := outside(default, choices, type)) is not None:
         known = ", ".join(map(str, choices))
-        text.error(node, f"Default '{other}' is none of the choices of column {column}: {known}")
+        text.error(node, f"Default '{other}' is not one of the choices of column {column}: {known}")
     return default
 
 
@@ -120,7 +120,7 @@ def _read_pattern(text: Text, column: str, node: yaml.Node | None, *, strict: bo
     try:
         LinearPattern(pattern)
     except re.error as error:
-        text.error(node, f"'must_match' of column {column} is no regular expression: {error}")
+        text.error(node, f"'must_match' of column {column} is not a regular expression: {error}")
     except NotLinear as error:
         text.error(node, f"'must_match' of column {column} can't be used here: {error}")
     return pattern

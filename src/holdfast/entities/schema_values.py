@@ -71,7 +71,7 @@ def _constructed(node: yaml.Node) -> Any:
 
 
 def outside(value: Any, choices: tuple[Any, ...], type: str) -> Any:
-    """Returns the value, or the first element of a container, that is no permitted choice; else
+    """Returns the value, or the first element of a container, that is not a permitted choice; else
     None."""
     if not choices or value is None:
         return None

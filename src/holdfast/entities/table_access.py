@@ -96,7 +96,7 @@ def access_to(reader: Reader, name: str) -> TableAccess:
     """Returns the access of the table `schema.Table`. Reads 1 key."""
     try:
         place = _table_key(reader.space, name)
-    except TypeError:  # a name is looked at only if it is no text
+    except TypeError:  # a name is looked at only if it is not text
         raise _not_deployed(name) from None
     stored = reader.get(place.key)
     if stored is None:

@@ -105,7 +105,7 @@ def _no_value(op: str, value: Any) -> None:
 def _number(op: str, value: Any) -> Any:
     kept = keep(value)
     if type(kept) not in (int, float) or (type(kept) is int and not MIN_INT <= kept <= MAX_UINT):
-        raise BadChange(f"Invalid value for {op}: {value!r} is no number of 64 bits")
+        raise BadChange(f"Invalid value for {op}: {value!r} is not a number of 64 bits")
     return kept
 
 

@@ -107,7 +107,7 @@ class JobLost(WrongState):
     """The caller does not hold the job's lock any more: it was given away or put elsewhere."""
 
     code = "job_lost"
-    hint = "Drop the work: the present holder of the job will finish it."
+    hint = "Drop the work: the current holder of the job will finish it."
     facts: ClassVar = {**WrongState.facts, "worker": str, "queue": str}
     worker = queue = ""  # the one that has it now
 

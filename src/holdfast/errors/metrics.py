@@ -64,7 +64,7 @@ class BadRange(BadInput):
 
 
 class BadWindow(BadInput):
-    """The window of a condition is no length of time."""
+    """The window of a condition is not a length of time."""
 
     code = "bad_window"
     hint = "A window is a finite number of seconds above 0."

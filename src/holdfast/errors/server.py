@@ -165,7 +165,7 @@ class Unreachable(Unanswered):
     """No server could be reached: what was asked was not done."""
 
     code, status = "unreachable", 503
-    hint = "Nothing was changed. See whether the server runs and the address is right; try again."
+    hint = "Nothing was changed. Check the address, and that the server runs; then try again."
 
 
 class NoAnswer(Unanswered):
@@ -182,4 +182,4 @@ class OutcomeUnknown(Unanswered):
     """
 
     code = "outcome_unknown"
-    hint = "Read whether it was done, and call again only if it was not."
+    hint = "Check whether it was executed, and repeat the call only if it was not."

@@ -33,7 +33,7 @@ class ValueTooLarge(BadInput):
 
 
 class NotACounter(BadInput):
-    """`add` met a value that is no counter, or would leave the 64-bit range."""
+    """`add` met a value that is not a counter, or would leave the 64-bit range."""
 
     code, status = "not_a_counter", 409
     hint = "Counters are written by `add` alone; use another key."
@@ -127,7 +127,7 @@ class StoreUnreachable(StoreUnusable):
     """The server of the engine could not be reached; nothing was written."""
 
     code = "store_unreachable"
-    hint = "Look whether it runs, and whether the URL is right; then try again."
+    hint = "Check that it is running and that the URL is right; then try again."
 
 
 class UnsupportedFormat(StoreUnusable):

@@ -60,7 +60,7 @@ class TaskNotFinished(HoldfastError, TimeoutError):
     """The job whose result was asked for was not complete in time."""
 
     code, status = "task_not_finished", 504
-    hint = "Wait longer, or look whether a worker serves its queue."
+    hint = "Wait longer, or check that a worker serves its queue."
 
 
 class ProcessDied(HoldfastError):

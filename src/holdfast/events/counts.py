@@ -117,8 +117,8 @@ def _from_unions(
     else:
         if keys > MAX_INTERSECTED_KEYS:
             raise BadInput(
-                f"an intersection of {keys} keys that is estimated, "
-                f"at most {MAX_INTERSECTED_KEYS} may be asked for"
+                f"an estimated intersection of {keys} keys, "
+                f"at most {MAX_INTERSECTED_KEYS} are possible"
             )
         terms = [
             ((-1) ** (size + 1), union(chosen))
@@ -171,7 +171,7 @@ def _values_since(cache: RecordCache, record: Record, since: int) -> TimedCounte
 
 
 def _without_times(record: Record) -> CountersWithoutTimes:
-    return CountersWithoutTimes(f"the counters of {record.key.decode()} do not say since when")
+    return CountersWithoutTimes(f"the counters of {record.key.decode()} keep no times")
 
 
 # --- gross --------------------------------------------------------------------------------------

@@ -70,7 +70,7 @@ def deploy(
         raise InvalidEventSchema([f"a schema's name has 1 to {MAX_SCHEMA_NAME_BYTES} bytes"])
     if dialect == "flux":
         if timezone or week_starts_on:
-            raise BadInput("the flux dialect has the labels of Flux: no time zone, no first day")
+            raise BadInput("the flux dialect takes no time zone and no first day of the week")
         stored = _flux_schema(tx, schema, name)
     elif dialect == "mql":
         stored = _native_schema(schema, timezone, week_starts_on)
@@ -99,7 +99,7 @@ def _native_schema(
             StoredSchema(plain, timezone=timezone or "", first_day=week_starts_on or "")
         )
     except UnicodeEncodeError as error:
-        raise InvalidEventSchema([f"the schema holds text that is no Unicode: {error}"]) from None
+        raise InvalidEventSchema([f"the schema holds text that is not Unicode: {error}"]) from None
 
 
 def _flux_schema(tx: Transaction, schema: Mapping[str, Any] | str | bytes, name: str) -> bytes:

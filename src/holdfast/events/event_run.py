@@ -237,7 +237,7 @@ class EventRun:
         """Puts the jobs after all writes: if one is refused, nothing of another layer is left."""
         for handler, data in self._jobs:
             if enqueue is None:
-                raise NoJobQueue(f"the handler {handler.name} enqueues, and there is no queue")
+                raise NoJobQueue(f"the handler {handler.name} enqueues jobs, but there is no queue")
             job = handler.handler.job
             assert job is not None  # every enqueue has one
             enqueue(job.queue, job.klass, data)
@@ -265,7 +265,7 @@ class EventRun:
 
 
 class _UnfitWeight(Exception):
-    """A weight is no whole number; the message says so."""
+    """A weight is not a whole number; the message says so."""
 
 
 def _weight(strings: Strings) -> int:

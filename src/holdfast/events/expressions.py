@@ -91,7 +91,7 @@ class Expression(msgspec.Struct, frozen=True):
 
 
 class ExpressionProblem(Exception):
-    """A text is no expression; the message says why."""
+    """A text is not an expression; the message says why."""
 
 
 def parse_expression(text: str) -> Expression:

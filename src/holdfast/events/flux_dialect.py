@@ -52,7 +52,7 @@ def parse_text(text: bytes) -> dict[str, Any]:
     try:
         schema = msgspec.json.decode(without_comments(text.decode()))
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise InvalidEventSchema([f"the schema is no JSON: {error}"]) from None
+        raise InvalidEventSchema([f"the schema is not JSON: {error}"]) from None
     if not isinstance(schema, dict):
         raise InvalidEventSchema(["a schema is a JSON object"])
     return schema

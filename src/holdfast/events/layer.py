@@ -458,7 +458,7 @@ class Events:
         if isinstance(queries, str | Mapping) or not isinstance(queries, Sequence):
             raise BadInput(f"queries are a list, not {shown(queries)}")
         if len(queries) > MAX_READS:
-            raise BadInput(f"{len(queries)} reads at once, at most {MAX_READS} may be asked for")
+            raise BadInput(f"{len(queries)} reads at once, at most {MAX_READS} are possible")
         found: list[Any] = []
         size = 0
         for query in queries:

@@ -384,7 +384,7 @@ def answer_bytes(answer: Any) -> int:
 def _key_list(key: KeyOrKeys) -> Sequence[str]:
     keys = (key,) if isinstance(key, str) else key
     if not isinstance(keys, list | tuple):
-        raise BadInput(f"a key, or a list of keys, is asked for, not {key!r}")
+        raise BadInput(f"expected a key or a list of keys, not {key!r}")
     if not 0 < len(keys) <= MAX_MERGED_KEYS:
         raise BadInput(f"{len(keys)} keys at once, 1 to {MAX_MERGED_KEYS} may be merged")
     return keys
@@ -401,5 +401,5 @@ def encoded(text: str) -> bytes:
 
 def _checked_limit(limit: int) -> int:
     if type(limit) is not int or not 0 < limit <= MAX_PAGE_MEMBERS:
-        raise BadInput(f"a page of {limit!r}, 1 to {MAX_PAGE_MEMBERS} may be asked for")
+        raise BadInput(f"a page of {limit!r}, 1 to {MAX_PAGE_MEMBERS} are possible")
     return limit

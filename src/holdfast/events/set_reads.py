@@ -60,11 +60,11 @@ class Cursor(msgspec.Struct, array_like=True, frozen=True):
         """Returns the cursor that `text` made."""
         hint = "Give `next` of the page before."
         if not isinstance(text, str):
-            raise BadInput(f"{text!r} is not a place in a set", hint=hint)
+            raise BadInput(f"{text!r} is not a position in a set", hint=hint)
         try:
             return _decode(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
         except (msgspec.MsgspecError, binascii.Error, ValueError):
-            raise BadInput(f"{text[:40]!r} is not a place in a set", hint=hint) from None
+            raise BadInput(f"{text[:40]!r} is not a position in a set", hint=hint) from None
 
 
 _decode: Final = msgspec.msgpack.Decoder(Cursor).decode

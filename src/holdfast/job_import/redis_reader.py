@@ -47,7 +47,7 @@ class RedisReader(RedisConnection):
             begin += len(page) // 2
 
     def hashes(self, keys: Sequence[Word]) -> list[dict[bytes, bytes]]:
-        """Returns hashes; one that does not exist, or is no hash, is empty."""
+        """Returns hashes; one that does not exist, or is not a hash, is empty."""
         replies = self.pipeline([("HGETALL", key) for key in keys])
         return [
             dict(zip(reply[::2], reply[1::2], strict=True)) if isinstance(reply, list) else {}

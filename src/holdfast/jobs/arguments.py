@@ -125,7 +125,7 @@ def check_json(value: Any, argument: str = "data") -> None:
     unfit = unfit_in(value, argument)
     if unfit is not None:
         raise BadArgument(
-            f"{unfit}, which JSON can't give back",
+            f"{unfit}, which JSON can't represent",
             hint=f"{unfit.advice[0].upper()}{unfit.advice[1:]}.",
         )
 

@@ -165,7 +165,7 @@ def _parse(expression: str, at: int, field: str) -> set[int]:
             # `5/15` counts on from 5, `5` alone is only itself
             end = _number(expression, at, last) if last else high if step_text else begin
             if not low <= begin <= end <= high:
-                raise _bad(expression, f"{part} is no {_FIELDS[at]} from {low} to {high}")
+                raise _bad(expression, f"{part} is not a valid {_FIELDS[at]} from {low} to {high}")
             low, high = begin, end
         step = int(step_text) if step_text.isdecimal() else 0 if "/" in part else 1
         if step < 1:
@@ -180,7 +180,7 @@ def _number(expression: str, at: int, text: str) -> int:
     names = _MONTHS if at == 4 else _DAYS if at == 5 else []
     if text in names:
         return names.index(text) + (1 if at == 4 else 0)
-    raise _bad(expression, f"{text or 'nothing'} is no {_FIELDS[at]}")
+    raise _bad(expression, f"{text or 'nothing'} is not a valid {_FIELDS[at]}")
 
 
 def _bad(expression: str, reason: str) -> BadArgument:

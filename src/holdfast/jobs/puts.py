@@ -335,7 +335,7 @@ def check_new(new: NewJob) -> None:
 
 
 def check_timeout(timeout: float | None) -> None:
-    """Refuses a time for one run that is no number, or below 0."""
+    """Refuses a time for one run that is not a number, or below 0."""
     if timeout is not None:
         check_numbers(timeout=timeout)
         if timeout < 0:
@@ -347,7 +347,7 @@ def _start_of(new: NewJob, now: float) -> float:
     if new.at is None:
         return now + new.delay
     if new.delay:
-        raise BadArgument("give either a delay or the moment at")
+        raise BadArgument("give either `delay` or `at`")
     check_numbers(at=new.at)
     return new.at
 

@@ -100,7 +100,7 @@ def unpack(key: bytes, begin: int = 0) -> tuple[Any, ...]:
             parts.append(value)
     except MALFORMED as error:
         raise BadInput(
-            f"the key {_hex(key)} holds no whole part at byte {at}",
+            f"the key {_hex(key)} has no complete part at byte {at}",
             hint="Only what `pack` made can be unpacked.",
         ) from error
     return tuple(parts)
@@ -115,7 +115,7 @@ def unpack_first(key: bytes, begin: int = 0) -> tuple[Any, int]:
     try:
         value, end = read_part(key, key.translate(COMPLEMENT), begin)
     except MALFORMED as error:
-        raise BadInput(f"the key {_hex(key)} holds no whole part at byte {begin}") from error
+        raise BadInput(f"the key {_hex(key)} has no complete part at byte {begin}") from error
     return value, end
 
 
@@ -202,7 +202,7 @@ class Subspace:
 
 
 def describe(key: bytes) -> str:
-    """`key` for people: its parts, and what is no part in hex. Never fails.
+    """`key` for people: its parts, and what is not a part in hex. Never fails.
 
     >>> describe(pack(7, "jobs", desc(3)) + b"\\xff\\x01")
     "(7, 'jobs', desc(3), 0xff01)"

@@ -101,7 +101,7 @@ class LimitCondition(msgspec.Struct, frozen=True, omit_defaults=True):
         unit = _UNITS.get(found["unit"].lower()) if found else None
         if found is None or unit is None:
             raise BadLimit(
-                f"{text!r} is no condition",
+                f"{text!r} is not a condition",
                 hint="Write '10/minute', '5 per 2 seconds' or '1000/s burst 2000'.",
             )
         count = float(found["count"] or 1)
@@ -260,7 +260,7 @@ def _compile(
             hint="Use fewer buckets, or algorithm='gcra'.",
         )
     if condition.burst is not None and algorithm not in WITH_BURST:
-        raise BadLimit(f"{name!r} has a burst, and algorithm {algorithm!r} knows none")
+        raise BadLimit(f"{name!r} has a burst, and algorithm {algorithm!r} takes none")
     if algorithm == "log" and condition.limit > MAX_LOG_LIMIT:
         raise BadLimit(
             f"{name!r} has the limit {condition.limit}, the log keeps at most {MAX_LOG_LIMIT}",

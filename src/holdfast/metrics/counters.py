@@ -177,7 +177,7 @@ def read_lifetime(reader: Reader, keys: Keys, name: str, metric: Metric, suffix:
 
 def check_length(asked: TimeRange) -> None:
     if asked.start == asked.end:
-        raise BadRange("a range of no length has a total, 0, and no rate")
+        raise BadRange("an empty range has the total 0 and no rate")
 
 
 def all_totals(

@@ -115,5 +115,5 @@ def find_operation(name: str, metric: Metric, op: Any) -> WriteOperation:
         known = [each for kind in KINDS.values() for each in kind.operations]
         if op not in known:
             raise BadInput(f"`op` is one of {', '.join(known)}, not {shown(op)}")
-        raise WrongMetricType(f"{op!r} was asked of {name!r}, which is a {metric.type}")
+        raise WrongMetricType(f"{op!r} is not an operation of {name!r}, which is a {metric.type}")
     return found

@@ -57,7 +57,7 @@ def units_of(value: Any, resolution: float, *, signed: bool = False) -> int:
 
 
 def check_number(value: Any) -> None:
-    """Refuses what is no finite number; text that looks like a number is text."""
+    """Refuses what is not a finite number; text that looks like a number is text."""
     if type(value) is bool or not isinstance(value, int | float):
         raise BadMetricValue(f"a value is a number, not {shown(value)}")
     try:
@@ -69,7 +69,7 @@ def check_number(value: Any) -> None:
 
 
 def check_count(count: Any) -> None:
-    """Refuses what is no number of times that a value can have occurred."""
+    """Refuses what is not a number of times that a value can have occurred."""
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         raise BadMetricValue(
             f"a value occurs an integer number of times, 1 or more, not {shown(count)}"

@@ -64,7 +64,7 @@ def time_range(now: float, latest: Any = None, start: Any = None, end: Any = Non
         raise BadRange("a range is given by `latest`, or by `start` and `end`")
     found = TimeRange(_bound(start), _bound(end))
     if found.start > found.end:
-        raise BadRange(f"a range starts at {shown(start)} and ends before, at {shown(end)}")
+        raise BadRange(f"a range starts at {shown(start)} and ends earlier, at {shown(end)}")
     return found
 
 

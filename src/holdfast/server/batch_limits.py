@@ -13,7 +13,7 @@ def check_steps(count: int) -> None:
     """Refuses a batch of too many steps before any of them is looked at."""
     if count > MAX_BATCH_COMMANDS:
         raise RequestTooLarge(
-            f"the batch has {count} steps, at most {MAX_BATCH_COMMANDS} are taken",
+            f"the batch has {count} steps, at most {MAX_BATCH_COMMANDS} are accepted",
             hint="Split the batch: each part is a transaction of its own.",
         )
 

@@ -232,7 +232,7 @@ def _told(dispatcher: Dispatcher, figures: dict[str, int], wanted: set[str]) -> 
 def config(session: RespSession, words: wire.Command) -> Plan:
     """`CONFIG GET pattern...`: what benchmarks and clients ask for; nothing can be set."""
     if len(words) < 3 or words[1].upper() != b"GET":
-        return wire.error("ERR only CONFIG GET is there; see holdfast serve --help")
+        return wire.error("ERR only CONFIG GET is supported; see holdfast serve --help")
     answers = {
         b"save": b"",
         b"appendonly": b"yes",

@@ -354,7 +354,7 @@ class Dispatcher:
     def in_thread(self, call: Callable[[], Any]) -> asyncio.Future[Any]:
         """Runs what takes long in a thread, at most `LONG_OPERATIONS` of them at a time."""
         if self._threads >= LONG_OPERATIONS + MAX_QUEUED_LONG:
-            raise ServerBusy(f"{self._threads} long operations are under way already")
+            raise ServerBusy(f"{self._threads} long operations are already running")
 
         def run() -> Any:
             try:

@@ -172,7 +172,7 @@ class HttpRequest:
     async def _next_chunk(self) -> bytes | None:
         """Returns the next piece of the body that is not empty; None at its end."""
         if self.headers.get("content-encoding", "identity").lower() != "identity":
-            raise UnsupportedContent("compressed bodies are not taken")
+            raise UnsupportedContent("compressed bodies are not accepted")
         is_whole = self._scope.get(IS_WHOLE)
         while not self._ended:
             if is_whole is not None and is_whole():
@@ -206,7 +206,7 @@ class HttpRequest:
         # A client that asks whether to send it is told before it is sent.
         most = limit if "expect" in self.headers else max(limit, MAX_DISCARDED_BYTES)
         if stated.isdigit() and int(stated) > most:
-            raise RequestTooLarge(f"the body has {stated} bytes, at most {limit} are taken")
+            raise RequestTooLarge(f"the body has {stated} bytes, at most {limit} are accepted")
         parts: list[bytes] = []
         size = 0
         while (part := await self._next_chunk()) is not None:

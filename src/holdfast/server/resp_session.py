@@ -215,7 +215,7 @@ class RespSession:
         ):
             raise RequestTooLarge(
                 f"a connection may have {most} subscriptions of this kind",
-                hint="Hear more with fewer patterns, or with several connections.",
+                hint="Use fewer patterns, or several connections.",
             )
         longest = MAX_PATTERN_BYTES if kind == "psubscribe" else MAX_CHANNEL_BYTES
         if any(len(channel) > longest for channel in channels):

@@ -135,7 +135,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._is_admitted:
             self._expect_head()
         else:
-            self._refuse(ServerBusy("the server has as many connections as it takes"))
+            self._refuse(ServerBusy("the server has reached its maximum of connections"))
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._head_is_complete()
@@ -354,7 +354,7 @@ class BoundedProtocol(HttpToolsProtocol):
             error = BadInput(f"this looks like {other}, and this port speaks plain HTTP")
             self._refuse_in_turn(error)
         else:
-            self._refuse_in_turn(BadInput("these bytes are no request of HTTP/1.1"))
+            self._refuse_in_turn(BadInput("this is not a request of HTTP/1.1"))
 
     def _refuse_in_turn(self, error: HoldfastError) -> None:
         """Refuses what came last, when all that came before it is answered."""

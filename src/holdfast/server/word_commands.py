@@ -1,7 +1,7 @@
 """Commands as people type them: words instead of an object.
 
 `JOBS.PUT emails app.SendMail {"to":"ann"}` gives the words to the operation's arguments in their
-order. Where text is expected, a word is text; elsewhere it is JSON, and text if it is no JSON.
+order. Where text is expected, a word is text; elsewhere it is JSON, and text if it is not JSON.
 """
 
 import types

@@ -98,7 +98,7 @@ class WriteGroups:
     ) -> None:
         """Runs transactions in the next group, in this order, each for itself."""
         if self.queued + len(steps) > MAX_QUEUED_WRITES:
-            raise ServerBusy(f"{self.queued} writes are waiting already")
+            raise ServerBusy(f"{self.queued} writes are already waiting")
         self._waiting.append(GroupedWrites(steps, answer, is_wanted, is_small))
         self._enqueued += len(steps)
         if not self._committing:

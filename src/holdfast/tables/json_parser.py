@@ -22,7 +22,7 @@ def parse_json(body: bytes) -> Any:
     {'price': Decimal('1.40'), 'count': 3}
     """
     if len(body) > MAX_BODY_BYTES:
-        raise RowTooLarge(f"The body has {len(body)} bytes, at most {MAX_BODY_BYTES} are taken")
+        raise RowTooLarge(f"The body has {len(body)} bytes, at most {MAX_BODY_BYTES} are accepted")
     try:
         value = _DECODER.decode(body)
     except InvalidTableJson:

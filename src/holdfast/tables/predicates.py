@@ -111,7 +111,7 @@ def _operand(attribute: Attribute, operator: str, value: Any) -> Any:
 
 
 def _moment(value: Any) -> datetime | None:
-    """Returns the time that bounds versions in a range; None if `value` is no time."""
+    """Returns the time that bounds versions in a range; None if `value` is not a time."""
     if not isinstance(value, str | datetime):
         return None
     try:

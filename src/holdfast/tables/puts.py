@@ -290,7 +290,7 @@ def _ttl(plan: TablePlan, seconds: Any) -> int:
             whole = None
     if whole is None or whole != seconds or not 1 <= whole <= MAX_TTL_SECONDS:
         raise InvalidAttributeValue(
-            f"Invalid value of '_ttl': {shown(seconds)} is no integer of seconds, "
+            f"Invalid value of '_ttl': {shown(seconds)} is not an integer of seconds "
             f"from 1 to {MAX_TTL_SECONDS}",
             attribute="_ttl",
         )

@@ -183,7 +183,7 @@ def projection_of(plan: TablePlan, proj: Any) -> list[str] | None:
     for name in names:
         if not isinstance(name, str) or name not in plan.attributes:
             raise InvalidTableQuery(
-                f"Invalid query. Projection {shown(name)} is no attribute of {plan.name}",
+                f"Invalid query. Projection {shown(name)} is not an attribute of {plan.name}",
                 attribute=str(name),
             )
     return list(dict.fromkeys(names))

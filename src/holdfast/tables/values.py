@@ -55,7 +55,7 @@ def accept_string(value: Any) -> str:
         try:
             value.encode()
         except UnicodeEncodeError:
-            raise ValueError("the string has a lone surrogate, which is no character") from None
+            raise ValueError("the string has a lone surrogate, which is not a character") from None
     return value
 
 
@@ -312,7 +312,7 @@ def accept_json(value: Any, depth: int = MAX_JSON_DEPTH) -> Any:
         return {accept_string(name): accept_json(each, depth - 1) for name, each in value.items()}
     if isinstance(value, int):
         return accept_json(int(value))
-    raise ValueError(f"a {type(value).__name__} is no JSON value")
+    raise ValueError(f"a {type(value).__name__} is not a JSON value")
 
 
 # --- from the text of a URL ----------------------------------------------------------------------

@@ -95,7 +95,7 @@ class Runtime:
         for task in self.tasks:
             if "tx" in task.parameters.kinds and self.is_remote:
                 raise BadTask(
-                    f"task {task.name} asks for Tx, and this worker is on a server",
+                    f"task {task.name} takes a Tx, but this worker is connected to a server",
                     hint="Its function can't run where the store is: take a Batch, or let the "
                     "worker open the folder or engine itself.",
                 )

@@ -70,10 +70,10 @@ class Parameters:
 
     def _refuse_unfit(self, function: Callable[..., Any]) -> None:
         if {"tx", "batch"} <= self.kinds:
-            raise BadTask(f"task {self._task} asks for both Tx and Batch; a run has one of them")
+            raise BadTask(f"task {self._task} takes both Tx and Batch; a run has only one of them")
         if "tx" in self.kinds and inspect.iscoroutinefunction(function):
             raise BadTask(
-                f"task {self._task} is async and asks for Tx",
+                f"task {self._task} is async and takes a Tx",
                 hint="A transaction holds up all other writers, so it can't be awaited in: make "
                 "the task a plain function, or take a Batch.",
             )

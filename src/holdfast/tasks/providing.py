@@ -32,8 +32,8 @@ class Provided:
             if kind not in self._made:
                 if kind not in self._makers:
                     raise BadTask(
-                        f"task {task} wants a {getattr(kind, '__name__', kind)}, which nobody "
-                        "provides",
+                        f"task {task} needs a {getattr(kind, '__name__', kind)}, which is not "
+                        "provided",
                         hint="Say how one is made: tasks.provide(Mailer, make_mailer).",
                     )
                 self._made[kind] = self._make(self._makers[kind])

@@ -28,7 +28,7 @@ class Sandboxes:
 
     def __init__(self, workdir: str | None = None) -> None:
         if workdir is not None and not os.path.isdir(workdir):
-            raise BadInput(f"the workdir {workdir!r:.1000} is no folder", hint="Make it first.")
+            raise BadInput(f"the workdir {workdir!r:.1000} is not a folder", hint="Make it first.")
         self._workdir = workdir
         self._folder: Path | None = None
         self._used: set[Path] = set()

@@ -308,7 +308,7 @@ class Worker:
         del self._held[attempt.job.id]
         self.stuck += 1
         _log.error(
-            "job %s (%s) does not end after its timeout: its thread is left behind",
+            "job %s (%s) does not end after its timeout: its thread is abandoned",
             *(attempt.job.id, attempt.job.klass),
         )
         outcome = attempt.judge(stopped)

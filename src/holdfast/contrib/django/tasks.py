@@ -61,7 +61,7 @@ class HoldfastBackend(_Backend):  # type: ignore[misc]  # the package depends on
         delay = 0.0
         if task.run_after is not None:
             delay = max(0.0, task.run_after.timestamp() - store.read_clock())
-        result = self._result(task, "", list(args), dict(kwargs))  # refuses what is no JSON
+        result = self._result(task, "", list(args), dict(kwargs))  # refuses what is not JSON
         data = {
             "path": task.module_path,
             "args": result.args,
@@ -106,10 +106,10 @@ class HoldfastBackend(_Backend):  # type: ignore[misc]  # the package depends on
         allowed = [config.name for config in apps.get_app_configs()]
         allowed += self.options.get("modules", [])
         if not any(path.startswith(f"{name}.") for name in allowed):
-            raise _exceptions.InvalidTaskError(f"{path} is in no installed application")
+            raise _exceptions.InvalidTaskError(f"{path} is not in an installed application")
         found = import_string(path)
         if not isinstance(found, _base.Task):
-            raise _exceptions.InvalidTaskError(f"{path} is no task")
+            raise _exceptions.InvalidTaskError(f"{path} is not a task")
         return found
 
     def _result(self, task: Any, id: str, args: list[Any], kwargs: dict[str, Any]) -> Any:

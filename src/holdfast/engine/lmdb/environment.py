@@ -89,12 +89,12 @@ def refuse_unfinished(path: Path) -> None:
         return
     if os.path.exists(path / CHANGES_FILE):
         raise StoreUnusable(
-            f"{path} holds an incremental backup, and no store",
+            f"{path} holds an incremental backup, not a store",
             hint=f"Restore it into a new folder: holdfast restore {path} --data FOLDER",
         )
     if os.path.exists(path / UNFINISHED_FILE):
         raise CopyUnfinished(
-            f"the backup in {path} has not ended",
+            f"the backup in {path} is not finished",
             hint="Make it again: it may be written into the same folder.",
         )
 
@@ -195,7 +195,7 @@ def explain(error: Exception, path: Path) -> HoldfastError:
         return StoreFull(f"there is no space left for {path}, or its disk fails: {text}")
     if isinstance(error, lmdb.ReadersFullError):
         return StoreBusy(
-            f"{path} has {MAX_READERS} open views, and no place for one more",
+            f"{path} has {MAX_READERS} open views, which is the maximum",
             hint="Close views soon after they were opened.",
         )
     if isinstance(error, lmdb.InvalidError | lmdb.VersionMismatchError):

@@ -167,7 +167,7 @@ def _check_tree(tree: Tree, meta: Meta, where: str) -> None:
     if is_empty != (tree.depth == 0) or tree.depth > _MAX_DEPTH:
         raise Damaged(f"{where} names a tree of impossible depth")
     if not is_empty and not META_PAGES <= tree.root <= meta.last_page:
-        raise Damaged(f"{where} names a root that is no page of the file")
+        raise Damaged(f"{where} names a root that is not a page of the file")
 
 
 class Walk:
@@ -193,7 +193,7 @@ class Walk:
             title = f"the tree {name.decode(errors='replace')!r}"
             try:
                 if len(data) != _TREE.size:
-                    raise Damaged(f"{MAIN} has something that is no tree: {name!r:.100}")
+                    raise Damaged(f"{MAIN} has something that is not a tree: {name!r:.100}")
                 tree = Tree(*_TREE.unpack(data))
                 if tree.flags:
                     raise Damaged(f"{title} has flags that no tree here has")

@@ -214,7 +214,7 @@ class PostgresBackend:
                 connection.exchange()
         if other is not None:
             raise BadInput(
-                f"the space {space!r} and the space {other!r} lie one within the other",
+                f"of the spaces {space!r} and {other!r}, one is inside the other",
                 hint="Choose prefixes of which none begins with another.",
             )
 

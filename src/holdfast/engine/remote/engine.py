@@ -91,7 +91,7 @@ class RemoteEngine:
         if spaces is None:
             spaces = (b"",) * len(works)
         elif len(spaces) != len(works):
-            raise ValueError(f"{len(works)} works were given, and {len(spaces)} spaces for them")
+            raise ValueError(f"{len(works)} works were given, but {len(spaces)} spaces")
         outcomes: list[Outcome[Any]] = [Outcome()] * len(works)
         for space, numbers in _parts(spaces):
             part = CommitRequest([works[number] for number in numbers], [space] * len(numbers))

@@ -52,7 +52,7 @@ class Patience:
             return type(self.unusable)(self.unusable.message)
         if isinstance(error, SnapshotLost):
             return Conflict(
-                f"{self._backend.name} can't give back what this has begun to read: {error}",
+                f"{self._backend.name} no longer has the snapshot that this began to read: {error}",
                 hint="Read it again, in less time.",
             )
         return StoreUnreachable(f"{self._backend.name} could not be reached: {error}")

@@ -274,7 +274,7 @@ class GroupRuns:
             raise Conflict("what this transaction read was changed by another one") from None
         except AddRefused:
             raise NotACounter(
-                "the transaction added to a value that is no counter, or beyond its 64 bits"
+                "the transaction added to a value that is not a counter, or beyond its 64 bits"
             ) from None
         except Unreachable as error:
             raise self._patience.explain(error) from error

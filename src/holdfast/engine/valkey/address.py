@@ -94,7 +94,7 @@ def _host(text: str, url: str) -> Host:
     name = name.strip("[]")
     if not name or not port.isascii() or not port.isdecimal() or not 0 < int(port) < 65_536:
         raise BadInput(
-            f"{text!r} in the URL of a store is no host",
+            f"{text!r} in the URL of a store is not a host",
             hint="Write valkey://host:port, or valkey://host:port,host:port.",
         )
     return name, int(port)

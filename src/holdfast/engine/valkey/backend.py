@@ -147,7 +147,7 @@ class ValkeyBackend:
 
     def backup(self, target: Path) -> NoReturn:
         raise BadInput(
-            f"a store in Valkey is not copied into a folder by a backup: {target}",
+            f"a store in Valkey can't be backed up into the folder {target}",
             hint="Let the servers make their own (BGSAVE), or use `holdfast copy`.",
         )
 

@@ -81,7 +81,7 @@ def settle(servers: Servers, address: Address, durability: str) -> Waits:
     if durability == "interval":
         if any(settings.fsync == "no" for settings in found):
             raise StoreUnusable(
-                f"{address.name} leaves it to its system when to write to the disk",
+                f"{address.name} lets its system decide when to write to the disk",
                 hint="Set appendfsync to everysec or always, or write ?persistence=none.",
             )
         return Waits(address.replicas, disk=False)

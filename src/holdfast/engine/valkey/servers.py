@@ -262,7 +262,7 @@ def explain(error: Exception, name: str) -> HoldfastError:
         return StoreFull(f"{name} has no memory left: {text}")
     if text.startswith(("NOAUTH", "Authentication required")):
         return NotAuthenticated(
-            f"{name} wants a name or password: {text}",
+            f"{name} requires a name or password: {text}",
             hint="Write them into the URL: valkey://user:password@host:port.",
         )
     return StoreUnusable(f"{name} answers: {text}")

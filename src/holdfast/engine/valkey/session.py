@@ -287,7 +287,7 @@ class SpaceSession:
             if time.monotonic() > end:
                 raise OutcomeUnknown(
                     f"a commit was made, but {waits.shortfall(waited)}, and its server may be lost",
-                    hint="Look whether all replicas run; read before you write it again.",
+                    hint="Check that all replicas are running; read before you write it again.",
                 )
 
     def _settle(self, lane: Lane) -> bool:

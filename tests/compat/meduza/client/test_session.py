@@ -258,7 +258,7 @@ def test_only_objects_of_one_model_are_put_together(client: Any) -> None:
         meduza.get(User, 5)  # type: ignore[arg-type]  # on purpose
     with pytest.raises(meduza.MeduzaError, match="is not a filter"):
         meduza.select(User, "name")
-    with pytest.raises(meduza.MeduzaError, match="'name' is no Ordering"):
+    with pytest.raises(meduza.MeduzaError, match="'name' is not of type Ordering"):
         meduza.select(User, User.all(), order="name")
     with pytest.raises(meduza.MeduzaError, match="a number of seconds"):
         meduza.putExpiring("1", User(name="x"))  # type: ignore[arg-type]  # on purpose

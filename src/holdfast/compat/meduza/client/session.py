@@ -88,7 +88,7 @@ class Session:
         total."""
         for option, kind in ((order, Ordering), (paging, Paging)):
             if option is not None and not isinstance(option, kind):
-                raise MeduzaError(f"{option!r} is no {kind.__name__}")
+                raise MeduzaError(f"{option!r} is not of type {kind.__name__}")
         if paging is None and limit is not None:
             paging = Paging(0, limit)
         names = _names(model, properties)
