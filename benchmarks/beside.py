@@ -4,7 +4,7 @@ Run: python -m benchmarks.beside [--quick]
 
 Every package runs in an environment of its own, under .peers/, and is left out with the reason if
 it can't be installed. A queue is measured in two phases: 8 clients enqueue jobs that do nothing, 8
-at a time are worked off. From put to done is the sum of both. Redis stands for a valkey-server that
+at a time are worked off. From put to done is the sum of both. Redis here is a valkey-server that
 syncs once a second, as it comes with an append-only file; PostgreSQL syncs each commit.
 """
 

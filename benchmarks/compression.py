@@ -36,7 +36,7 @@ def table_row(body: bytes) -> str:
 
 
 def microseconds(call: Callable[[], object]) -> float:
-    """What one call takes in the quickest round: another program can only make it slower."""
+    """Returns the time of one call in the quickest round: others can only slow it down."""
     taken = []
     for _ in range(ROUNDS):
         begin = time.perf_counter()

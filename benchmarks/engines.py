@@ -69,7 +69,7 @@ def measure_calls(servers: Servers, engine: str, rounds: int, calls: int) -> Non
 
 
 def operations(store: Store) -> dict[str, Call]:
-    """The same for every engine. What is read was written before."""
+    """Runs the same calls on every engine. They read what was written before."""
     numbers = count()
     for number in range(200):
         store.jobs.put("read", id=f"job-{number}")

@@ -41,7 +41,7 @@ class User(Model, schema="bench", table="Users", indexes=[Index(columns=("name",
 
 
 class Users(Protocol):
-    """What each contender does."""
+    """The calls that each contender makes."""
 
     ids: list[str]
 

@@ -191,7 +191,7 @@ def rate(work: Callable[[Any, list[View]], None], target: Any, events: list[View
 
 
 def raw_put_us(folder: Path) -> float:
-    """What the engine itself takes for one put of 400 bytes, in a transaction."""
+    """Measures the engine itself: one put of 400 bytes, in a transaction."""
     with lmdb.open(str(folder), map_size=1 << 30, sync=False) as environment:
         value = bytes(400)
         with environment.begin(write=True) as txn:

@@ -99,7 +99,7 @@ _fresh = count(10**9)
 
 
 def operations(store: Store, size: int) -> dict[str, Callable[[int], object]]:
-    """What is repeated, by name; each is told how often it ran."""
+    """Returns the repeated calls by name; each is told how often it ran."""
     limiter = store.metrics.limiter({"c": "1000000/minute"}, algorithm="gcra")
 
     def cycle(number: int) -> None:
@@ -225,7 +225,7 @@ def resident_mib(pid: int) -> float:
 
 
 def measure_starts(rounds: int) -> None:
-    """What the first import costs, above Python itself; CPU time. Layers load when first used."""
+    """Measures the first import above Python itself, in CPU time. Layers load when first used."""
     layers = "import " + ", ".join(f"holdfast.{layer}" for layer in LAYERS)
     programs = {
         "python -c pass": ["-c", "pass"],

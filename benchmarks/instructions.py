@@ -76,7 +76,7 @@ def event(opened: holdfast.Store) -> Call:
 
 
 def events(opened: holdfast.Store) -> Call:
-    """The same in batches of 20: what one batch takes."""
+    """Such events in batches of 20: one batch."""
     events = prepared_events(opened)
     return lambda: opened.events.send_many(list(islice(events, BATCH)))
 
@@ -90,7 +90,7 @@ def prepared_events(opened: holdfast.Store) -> Iterator[dict[str, Any]]:
 
 
 def memory(opened: holdfast.Store) -> Call:
-    """What the strict limiter is compared with."""
+    """The limiter that the strict one is compared with."""
     from limits import parse
     from limits.storage import storage_from_string
     from limits.strategies import MovingWindowRateLimiter

@@ -21,11 +21,11 @@ THEIRS: Final = (
     "pyrate", "throttled", "walrus", "GET", "SET", "python -c", "psycopg", "redis-py",
     "script",
 )  # fmt: skip
-COLOURS: Final = {True: "#2f6f4f", False: "#9aa5b1"}  # ours, and those of others
+FILLS: Final = {True: "#2f6f4f", False: "#9aa5b1"}  # ours, and those of others
 
 
 class Machine(msgspec.Struct, frozen=True):
-    """What the figures were measured on."""
+    """The machine that the figures were measured on."""
 
     processor: str
     cores: int
@@ -161,12 +161,12 @@ def _draw(name: str, tables: list[Table]) -> str:
         longest = max(line.microseconds for line in table.lines)
         for line in table.lines:
             length = max(1, round(WIDTH * line.microseconds / longest))
-            colour = COLOURS[_is_ours(line.name)]
+            fill = FILLS[_is_ours(line.name)]
             middle = top + BAR - 4
             label = f"{line.microseconds:,.1f} µs"
             parts += [
                 f'<text x="{LEFT - 8}" y="{middle}" text-anchor="end">{escape(line.name)}</text>',
-                f'<rect x="{LEFT}" y="{top}" width="{length}" height="{BAR}" fill="{colour}"/>',
+                f'<rect x="{LEFT}" y="{top}" width="{length}" height="{BAR}" fill="{fill}"/>',
                 f'<text x="{LEFT + length + 6}" y="{middle}">{label}</text>',
             ]
             top += BAR + GAP

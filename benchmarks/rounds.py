@@ -18,7 +18,7 @@ Contender = Callable[[], int]  # does its work and returns how many times it did
 
 
 class Line(msgspec.Struct, frozen=True):
-    """What one contender takes, and how safe its writes are when it returns."""
+    """The times of one contender, and how safe its writes are when it returns."""
 
     name: str
     microseconds: float
@@ -34,7 +34,7 @@ class Table(msgspec.Struct, frozen=True):
 
 
 class Target(msgspec.Struct, frozen=True):
-    """What the project wants to reach, and what came of it."""
+    """A target of the project, and the measured result."""
 
     what: str
     reached: float

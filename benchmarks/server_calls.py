@@ -2,8 +2,8 @@
 
 Each client is a process with a bare socket. A job cycle is put, pop and complete by three calls,
 beside XADD, XREADGROUP and XACK on a stream of a Valkey that syncs before it answers. A limiter's
-hit stands beside `limits` on memcached, which keeps nothing. Then a read over HTTP, and how long a
-synced put waits when four clients together send 200 of them in a second.
+hit is compared with `limits` on memcached, which keeps nothing. Then a read over HTTP, and how long
+a synced put waits when four clients together send 200 of them in a second.
 
     HOLDFAST_BEFORE=/path/to/another/tree python -m benchmarks.server_calls [--quick]
 """

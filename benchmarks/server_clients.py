@@ -2,7 +2,7 @@
 
 One client library for all: redis-py, with 1, 8 and 64 connections in as many threads, and in
 pipelines of 50; over HTTP the client of the standard library. Beside Holdfast, which waits for the
-disk before it answers a write, stands a Valkey that does so never, every second, or always.
+disk before it answers a write, runs a Valkey that does so never, every second, or always.
 
 Last, what a call costs the client: the CPU time of its own thread for `jobs.length`, through a bare
 socket, through Holdfast's client, sync and async, and through redis-py. They take turns, and the
@@ -58,7 +58,7 @@ Make = Callable[[int, int], list[Command]]  # the commands of one request, by th
 
 
 class Figure(NamedTuple):
-    """What came of one measurement."""
+    """The result of one measurement."""
 
     per_second: float
     median_ms: float

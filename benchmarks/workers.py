@@ -3,7 +3,7 @@
 Run: python -m benchmarks.workers [--quick]
 
 The real worker programs, each as one process with 8 threads and in an environment of its own; RQ
-has no threads and forks for each job. Redis stands for a valkey-server that syncs once a second.
+has no threads and forks for each job. Redis here is a valkey-server that syncs once a second.
 """
 
 import os
@@ -150,7 +150,7 @@ def memory_of(pid: int) -> float:
 
 
 def idle_use(pid: int, seconds: float) -> float:
-    """What a process uses of a core while nothing is put, in %."""
+    """Returns the share of a core that an idle process uses, in %."""
 
     def used() -> float:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()

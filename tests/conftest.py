@@ -110,7 +110,7 @@ def servers() -> Iterator[Servers]:
 
 @pytest.fixture(autouse=True)
 def _take_back_stores(servers: Servers) -> Iterator[None]:
-    """What a test has borrowed is emptied after it; what several tests share was lent before."""
+    """Empties what a test has borrowed after it; what several tests share was lent before."""
     shared = servers.lent()
     yield
     servers.take_back(keep=shared)
@@ -124,7 +124,7 @@ def stores(servers: Servers, engine_name: str) -> Stores:
 
 @pytest.fixture
 def clock() -> Clock:
-    """A clock that stands still until the test turns it."""
+    """A clock that does not move until the test turns it."""
     return Clock()
 
 

@@ -45,7 +45,7 @@ def blocks(page: Path) -> Iterator[Block]:
 
 
 def typed(block: Block) -> Iterator[Typed]:
-    """What is typed in a console block: behind `$`, with further lines of a command behind `>`."""
+    """Returns the commands of a console block: behind `$`, with further lines behind `>`."""
     line = block.line
     for part in re.split(r"^(?=\$ )", block.text, flags=re.MULTILINE):
         if part.startswith("$ "):

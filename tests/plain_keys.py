@@ -1,4 +1,4 @@
-"""A layer of plain keys, for the tests of what stands beneath all layers."""
+"""A layer of plain keys, for the tests of what is beneath all layers."""
 
 from holdfast.store import Space, Store, Tx, View
 

@@ -44,7 +44,7 @@ class Child:
         self._ours.send(message)
 
     def receive(self) -> Any:
-        """What the child sends next; EOFError if it is gone."""
+        """Returns what the child sends next; EOFError if it is gone."""
         return self._ours.recv()
 
     def ask(self, message: Any) -> Any:

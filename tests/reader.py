@@ -47,7 +47,7 @@ class Wrong(AssertionError):
 
 
 class Answer(NamedTuple):
-    """What a command printed, and how it ended."""
+    """The output of a command, and how it ended."""
 
     code: int
     out: str
@@ -244,7 +244,7 @@ class Reader:
 
 
 def matches(expected: str, printed: str) -> bool:
-    """Whether a command printed what a page shows, where `...` stands for anything.
+    """Returns whether a command printed what a page shows, where `...` matches anything.
 
     >>> matches("... keys, nothing wrong", "12 keys, nothing wrong")
     True

@@ -31,7 +31,7 @@ class Stores:
     def open(self, *, clock: Callable[[], float] | None = None, **options: Any) -> Iterator[Store]:
         """An empty store, which is checked and emptied at the end of the block.
 
-        Its clock stands still unless another is given, and its durability is "interval".
+        Its clock does not move unless another is given, and its durability is "interval".
         """
         with self.open_engine(clock=clock, **options) as engine:
             yield Store(engine)
@@ -40,7 +40,7 @@ class Stores:
     def open_engine(
         self, *, clock: Callable[[], float] | None = None, **options: Any
     ) -> Iterator[Engine]:
-        """The same, below the layers."""
+        """An empty engine, below the layers."""
         options.setdefault("durability", "interval")
         with self._servers.lending(self.engine_name) as url:
             engine = open_engine(url, clock=clock or Clock(), **options)
@@ -52,7 +52,7 @@ class Stores:
 
 
 def problems_of(store: Store) -> list[str]:
-    """What `admin.check` finds in all spaces."""
+    """Returns what `admin.check` finds in all spaces."""
     problems: list[str] = []
     for space in map(store.space, store.spaces()):
         step = space.admin.check()

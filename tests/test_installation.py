@@ -1,4 +1,4 @@
-"""What `pip install .` brings is small, and is enough for all but the server."""
+"""`pip install .` brings little, which is enough for all but the server."""
 
 import re
 import subprocess

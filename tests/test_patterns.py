@@ -81,7 +81,7 @@ def test_all_patterns_are_compiled_once_where_this_test_finds_them() -> None:
 
 
 def test_no_text_from_outside_becomes_a_regular_expression() -> None:
-    """What people write in schemas and commands is matched by `LinearPattern` and by globs."""
+    """Patterns of schemas and commands are matched by `LinearPattern` and by globs."""
     compiled = [
         f"{path.relative_to(ROOT)}:{node.lineno}"
         for path, node in nodes()

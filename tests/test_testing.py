@@ -1,4 +1,4 @@
-"""What we give to our users' tests: a clock to turn, a throw-away store, a crash to survive."""
+"""Tools for our users' tests: a clock to turn, a throw-away store, a crash to survive."""
 
 from pathlib import Path
 

@@ -37,7 +37,7 @@ def environment() -> dict[str, str]:
 
 
 def run(command: str, *arguments: str | Path, cwd: Path = ROOT, input: str | None = None) -> str:
-    """What a tool says; a failure fails the test."""
+    """Returns what a tool says; a failure fails the test."""
     done = subprocess.run(
         [tool(command), *arguments],
         cwd=cwd,

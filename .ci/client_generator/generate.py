@@ -126,7 +126,7 @@ class Method:
 
     @property
     def fits_a_batch(self) -> bool:
-        """What is more than one transaction, or waits, is no part of one."""
+        """Leaves out operations that wait or take more than one transaction."""
         return self.operation.kind in ("read", "write")
 
     @property

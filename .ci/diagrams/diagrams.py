@@ -52,7 +52,7 @@ class Arrow(NamedTuple):
 
 
 class Diagram(NamedTuple):
-    """What a source says."""
+    """The content of a source."""
 
     title: str
     boxes: dict[str, Box]

@@ -369,7 +369,7 @@ def amount(name: str, value: Any) -> str:
 
 
 def docstring(thing: Any) -> str:
-    """What the author of this very thing wrote: not inherited, and not made up by a library."""
+    """Returns the thing's own docstring: not inherited, and not made up by a library."""
     return inspect.cleandoc(
         (vars(thing).get("__doc__") if inspect.isclass(thing) else thing.__doc__) or ""
     )

@@ -1,4 +1,4 @@
-"""What only the text of the source knows: comments, and signatures as their authors wrote them."""
+"""Facts that only the source text has: comments, and signatures as their authors wrote them."""
 
 import ast
 import inspect
@@ -47,7 +47,7 @@ class Source:
                 yield Assignment(name, shown, self.segment(value), self.comment(node), node.lineno)
 
     def comment(self, node: ast.stmt) -> str:
-        """What is written behind a statement, or else in the lines right above it."""
+        """Returns the comment behind a statement, or else in the lines right above it."""
         behind = range(node.lineno, (node.end_lineno or node.lineno) + 1)
         words = [self._comments[line] for line in behind if line in self._comments]
         above = node.lineno - 1

@@ -1,4 +1,4 @@
-"""What all peers share: eight threads that enqueue, and the line of JSON that says how it went.
+"""Shared by all peers: eight threads that enqueue, and the line of JSON that reports the result.
 
 Nothing here needs Holdfast: a peer runs in an environment of its own.
 """

@@ -48,7 +48,7 @@ async def receipt(id: str) -> dict[str, str]:
 
 @app.post("/wishes/{item}")
 async def wish(item: str, batch: Annotated[Batch, data.batch()]) -> dict[str, str]:
-    """What is recorded in a batch is one transaction too, for endpoints that await."""
+    """Records a batch, which is one transaction too, for endpoints that await."""
     batch.jobs.put("wishes", id=f"wish-{item}")
     batch.jobs.put("catalogue", id=f"find-{item}")
     return {"wished": item}

@@ -17,7 +17,7 @@ SOCIAL = {
 
 
 class Feed:
-    """Who follows whom, what they see, and what they like."""
+    """A feed: who follows whom, what they see, and what they like."""
 
     def __init__(self, store: holdfast.Store) -> None:
         self._events = store.events

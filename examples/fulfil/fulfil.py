@@ -9,7 +9,7 @@ tasks = Tasks("fulfil", queue="orders")
 
 
 def charge_card(order: str) -> str:
-    """Stands for a payment service, which knows a payment by its key."""
+    """Imitates a payment service, which knows a payment by its key."""
     with Path("payments.txt").open("a") as payments:
         payments.write(f"{order}\n")
     return f"payment of {order}"

@@ -1,4 +1,4 @@
-"""What else goes on while the kill matrix kills: backups, index builds, drops, copies, restores.
+"""Actions beside the kills of the kill matrix: backups, index builds, drops, copies, restores.
 
 Each action runs in a process of its own, over and over, until it is killed like everything else.
 Afterwards `problems` looks at what is left: an action that was finished has its result, and one
@@ -78,7 +78,7 @@ def act_without_end(name: str, site: Site, first: int, ours: Connection) -> None
 
 
 class Action(msgspec.Struct, frozen=True):
-    """What is done, and what must be true of it after kills."""
+    """An action, and what must be true of it after kills."""
 
     act: Callable[[Site, int], None]
     problems: Callable[[Site, list[int], list[Done], dict[str, float]], list[str]]
@@ -241,7 +241,7 @@ def _restore_problems(
 
 
 def _restore_again(site: Site, number: int, target: str) -> None:
-    """What a user does after a restore that was killed: runs it again."""
+    """Runs a restore that was killed again, as a user would."""
     try:
         _restore(site, number)
     except (BadInput, StoreUnusable):  # it had ended: a store that is there is not overwritten
@@ -326,7 +326,7 @@ def _drop_problems(
 
 
 def _remains(store: Store) -> list[str]:
-    """What is left of spaces that the directory no longer names."""
+    """Returns the keys of spaces that the directory no longer names."""
     with store.engine.view(space=DIRECTORY) as view:
         known = {int(value) for _, value in view.scan(*prefix_range(pack(0, "space")))}
         if any(view.scan(*prefix_range(pack(0, "dropped")))):

@@ -213,5 +213,5 @@ class Workload:
 
 
 def final_lists(store: Any, keys: set[Key]) -> dict[Key, tuple[int, ...]]:
-    """What every list holds now."""
+    """Returns the present content of every list."""
     return {key: _items(store.entities.get_raw(TABLE, [key])) for key in keys}

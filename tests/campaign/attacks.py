@@ -1,4 +1,4 @@
-"""What strangers and users can send to a server to harm it, each as a function of its own.
+"""Attacks on a server by strangers and users, each as a function of its own.
 
 An attack gets connections from an `Attacker`, which closes all of them when it leaves.
 `resources.py` runs them and looks at what they do to the server.

@@ -223,7 +223,7 @@ def run(random: Random, seconds: float) -> Result:
 
 
 def examine(batch: Sequence[list[Schema]], tried: Counter[str]) -> Iterator[str]:
-    """What is wrong with the code of these schemas, in every language."""
+    """Returns the problems of the code for these schemas, in every language."""
     go: dict[str, tuple[str, list[Schema]]] = {}
     ts: dict[str, tuple[str, list[Schema]]] = {}
     for at, schemas in enumerate(batch):

@@ -1,4 +1,4 @@
-"""What every part of the campaign returns.
+"""The results that every part of the campaign returns.
 
 A part is a module of this package with a function `run(random, seconds)`: it attacks a real store
 or server with what the seeded `random` chooses, for about `seconds`, and returns a `Result`. The

@@ -29,14 +29,14 @@ class IndexedOrder(
     primary=("mark",),
     indexes=[index("client")],
 ):
-    """The same table with an index, for those who build one."""
+    """The table of orders with an index, for actions that build one."""
 
     mark: str = column(required=True)
     client: str = column(default="")
 
 
 class Audit(msgspec.Struct, frozen=True):
-    """What a store has of the orders."""
+    """The orders that a store has."""
 
     marks: frozenset[str]
     doubled: int  # orders that were placed more than once

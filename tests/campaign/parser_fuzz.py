@@ -89,7 +89,7 @@ def _cuts(sent: bytes, random: random.Random) -> Iterator[list[bytes]]:
 
 
 def _commands(pieces: list[bytes]) -> Any:
-    """What a server makes of it: the commands, the error, and what it holds of the next one.
+    """Parses as a server does: returns the commands, the error, and the rest that it holds.
 
     The bounds are small, so that inputs reach them.
     """
@@ -104,7 +104,7 @@ def _commands(pieces: list[bytes]) -> Any:
 
 
 def _replies(pieces: list[bytes]) -> Any:
-    """What a client makes of it."""
+    """Parses as a client does."""
     reader = ReplyReader()
     replies: list[Any] = []
     for piece in pieces:

@@ -196,7 +196,7 @@ class Proxy:
 
 
 class _Link:
-    """What both directions of a connection know."""
+    """The state that both directions of a connection share."""
 
     def __init__(self) -> None:
         self.deaf = False  # the next word of the server is lost

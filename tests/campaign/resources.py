@@ -193,7 +193,7 @@ def _attacked(
 
 
 def _left_over(server: Server, memory: int, descriptors: int) -> list[str]:
-    """What has not gone with the attacker, after some time."""
+    """Returns what a server still holds some time after the attacker has gone."""
     deadline = time.monotonic() + BACK_SECONDS
     while True:
         left = []

@@ -58,7 +58,7 @@ class Anomaly(NamedTuple):
 
 
 def check(history: list[Transaction], final: dict[Key, tuple[int, ...]]) -> list[Anomaly]:
-    """What contradicts serializability; `final` is what all lists held when all had ended."""
+    """Returns contradictions to serializability; `final` is the content of all lists at the end."""
     return _Check(history, final).run()
 
 
@@ -101,7 +101,7 @@ class _Check:
     # --- single reads ----------------------------------------------------------------------------
 
     def _external_reads(self) -> Iterator[tuple[int, Key, tuple[int, ...]]]:
-        """What each transaction read that others have written; its own appends are taken off."""
+        """Returns what each transaction read of others; its own appends are taken off."""
         for number, transaction in enumerate(self._history):
             if transaction.outcome != "done":
                 continue

@@ -63,7 +63,7 @@ Together: TypeAlias = Callable[[Callable[[Any], object]], object]
 
 
 class Sample(NamedTuple):
-    """What a process and its store take after a number of cycles."""
+    """The memory and disk of a process and its store after a number of cycles."""
 
     cycles: int
     file: int
@@ -299,7 +299,7 @@ def _sample(cycles: int, pid: int, folder: Path) -> Sample:
 
 
 def _slopes(samples: list[Sample]) -> list[str]:
-    """What grows, a sentence each."""
+    """Returns a sentence for everything that grows."""
     half = samples[len(samples) // 2 :]
     if len(half) < 3:
         return ["too few samples to tell"]
@@ -318,7 +318,7 @@ def _slopes(samples: list[Sample]) -> list[str]:
 
 
 def growth(cycles: list[int], values: list[int]) -> float:
-    """What the line of least squares gains from the first to the last sample.
+    """Returns the rise of the least-squares line from the first to the last sample.
 
     >>> growth([0, 10, 20], [5, 7, 9]), growth([0, 10, 20], [5, 9, 5])
     (4.0, 0.0)

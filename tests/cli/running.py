@@ -12,7 +12,7 @@ from tests.forking import IMPORT_PATH, forking
 
 
 class Ran:
-    """What a command said."""
+    """The output of a command."""
 
     def __init__(self, code: int, out: bytes, err: bytes) -> None:
         self.code = code
@@ -53,7 +53,7 @@ def holdfast(
 
 
 def from_scratch(*words: str | Path, **variables: str) -> Ran:
-    """The same with a Python of its own, as a shell starts it: half a second more."""
+    """Runs a command with a Python of its own, as a shell does: half a second more."""
     return _ran(
         subprocess.run(
             [sys.executable, "-m", "holdfast", *map(str, words)],

@@ -1,4 +1,4 @@
-"""What commands say: JSON with fields that stay, tables and bars on a terminal alone."""
+"""The output of commands: JSON with fields that stay, tables and bars on a terminal alone."""
 
 import os
 import pty
@@ -124,7 +124,7 @@ def test_a_terminal_gets_a_table_and_a_bar_and_a_file_gets_neither(folder: Path)
 
 
 def on_a_terminal(*words: str, columns: int = 100) -> str:
-    """What the command writes to a terminal."""
+    """Returns what the command writes to a terminal."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "holdfast", *words],

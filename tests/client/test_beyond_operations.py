@@ -1,4 +1,4 @@
-"""What the clients do beyond single operations: handles, streams, scans and long lists."""
+"""The clients beyond single operations: handles, streams, scans and long lists."""
 
 import asyncio
 import inspect

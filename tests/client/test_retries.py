@@ -1,4 +1,4 @@
-"""What is safe is sent again, what is not raises an error that says so, and nothing is done twice.
+"""Calls are repeated where it is safe, others raise an error that says so; none runs twice.
 
 The servers here end, hang and lie on purpose; all sockets are real.
 """

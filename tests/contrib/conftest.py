@@ -1,4 +1,4 @@
-"""What the tests of telemetry share."""
+"""Fixtures of the tests of telemetry."""
 
 from collections.abc import Iterator
 

@@ -75,7 +75,7 @@ def obey(path: str, connection: Connection) -> None:
 
 
 class Disk:
-    """What the disk is known to hold, and what it may hold when the power fails."""
+    """The known content of the disk, and what it may hold when the power fails."""
 
     def __init__(self, path: Path, chance: random.Random) -> None:
         self.path = path

@@ -1,4 +1,4 @@
-"""Who may see the dashboard, and what it refuses: logins, forged forms, other sites."""
+"""Access to the dashboard: logins, and refusals of forged forms and other sites."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""What any engine must do, on any machine: put an engine through it by deriving from `Conformance`.
+"""The contract of every engine as tests: put an engine through it by deriving from `Conformance`.
 
 The class that derives gives the fixture `url`: that of an empty store, which other processes may
 open too. Everything else is here.

@@ -46,7 +46,7 @@ def shared_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
 
 
 def wait_at_once() -> None:
-    """The same in a process of its own."""
+    """Lets commits wait at once, in a process of its own."""
     overlay.COMMITS_WITHOUT_LOG = 0  # type: ignore[attr-defined]
     overlay.MAX_WAITING_SECONDS = 3600.0  # type: ignore[attr-defined]
 
@@ -69,7 +69,7 @@ def lmdb_commits(engine: Engine) -> int:
 
 
 def after_a_kill(path: Path, target: Path) -> dict[bytes, bytes]:
-    """What one would find who opens the store if its process were killed now."""
+    """Returns the content of the store if its process were killed now."""
     shutil.copytree(path, target)
     engine = open_engine(target)
     found = look(engine)

@@ -18,7 +18,7 @@ Pause = Callable[[], None]
 
 
 class Time:
-    """A clock that stands still but for the pauses; `at_pause` is called in each of them."""
+    """A clock that moves in pauses only; `at_pause` is called in each of them."""
 
     def __init__(self) -> None:
         self.now = 0.0

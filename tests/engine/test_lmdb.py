@@ -1,4 +1,4 @@
-"""What is the embedded engine's own; `test_conformance.py` has what it shares with all."""
+"""The embedded engine alone; `test_conformance.py` has what it shares with all."""
 
 import gc
 import os

@@ -60,7 +60,7 @@ def shared_engine(
 
 
 def lmdb_commits(engine: Engine) -> int:
-    """What LMDB knows, without the look into the store that would make it know more."""
+    """Returns LMDB's last commit, without the view that would make a new one."""
     return int(engine._env.info()["last_txnid"])  # type: ignore[attr-defined]
 
 

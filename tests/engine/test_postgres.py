@@ -298,7 +298,7 @@ def test_a_commit_whose_reply_is_lost_is_made_once(
 def test_a_commit_that_was_given_up_is_never_made_even_if_it_arrives_late(
     engine: RemoteEngine,
 ) -> None:
-    """What was sent on a connection that seemed lost may still be in its buffers."""
+    """A message on a connection that seemed lost may still be in its buffers."""
     engine.transact(increment)
     backend: Any = engine.backend
     late = backend.session(b"")

@@ -1,4 +1,4 @@
-"""What all engines with remote state share, on a backend in memory that can fail on demand."""
+"""Shared parts of engines with remote state, on a backend in memory that can fail on demand."""
 
 import random
 import threading
@@ -225,7 +225,7 @@ def do(tx: Transaction, call: tuple[Any, ...]) -> Any:
 def test_a_commit_is_refused_if_what_was_read_has_changed(
     present: Any, mine: Any, rivals: Any, rule: LongKeys | None
 ) -> None:
-    """What a transaction saw must be what it would see if it ran alone, at its commit."""
+    """A transaction must have seen what it would see if it ran alone, at its commit."""
     backend = MemoryBackend(rule)
     engine, rival = open_memory(backend), open_memory(backend)
     with rival.transaction() as tx:

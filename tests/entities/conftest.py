@@ -1,4 +1,4 @@
-"""What the tests of entities share: a store with a few tables."""
+"""Fixtures of the tests of entities: a store with a few tables."""
 
 import pytest
 

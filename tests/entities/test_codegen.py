@@ -116,7 +116,7 @@ def everything() -> list[Schema]:
 
 
 def run(*command: str | Path, cwd: Path = ROOT) -> str:
-    """What a tool says; a failure fails the test."""
+    """Returns what a tool says; a failure fails the test."""
     done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

@@ -684,7 +684,7 @@ def test_objects_show_what_they_hold() -> None:
 
 
 TYPED = '''
-"""What a type checker says about models; `# E:` marks the lines that it must refuse."""
+"""A program for type checkers; `# E:` marks the lines that they must refuse."""
 
 from datetime import datetime, timedelta
 from typing import Literal, assert_type

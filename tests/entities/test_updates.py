@@ -12,7 +12,7 @@ U = [Filter("id", "=", ["u"])]
 
 
 def updated(entities: StoreEntities, before: dict[str, Any], *changes: Change) -> dict[str, Any]:
-    """What the changes make of an entity; each must count it and skip nothing."""
+    """Returns the entity after the changes; each must count it and skip nothing."""
     entities.put_raw("test.Users", [{"id": "u", **before}], mode="replace")
     result = entities.update_raw("test.Users", U, changes)
     assert (result.num, result.skipped) == (1, 0)

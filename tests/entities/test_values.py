@@ -1,4 +1,4 @@
-"""What an entity can hold comes back as it was."""
+"""Every value that an entity can hold comes back as it was."""
 
 import math
 import struct

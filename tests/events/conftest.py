@@ -1,4 +1,4 @@
-"""What the tests of events share."""
+"""Fixtures of the tests of events."""
 
 from collections.abc import Callable
 from typing import Any

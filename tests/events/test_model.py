@@ -51,7 +51,7 @@ class Rule(NamedTuple):
 
 
 class Key:
-    """What a key holds: every member with its time and arrival, every count, every value ever."""
+    """The content of a key: every member with its time and arrival, every count, every value."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind

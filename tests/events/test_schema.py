@@ -1,4 +1,4 @@
-"""What may be deployed, and every problem of what may not."""
+"""Schemas that may be deployed, and every problem of those that may not."""
 
 from typing import Any
 

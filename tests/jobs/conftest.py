@@ -14,13 +14,13 @@ Qless = Callable[..., Any]
 
 
 class Events:
-    """What was published, as pairs of channel and text."""
+    """The published messages, as pairs of channel and text."""
 
     def __init__(self, subscription: Subscription) -> None:
         self._subscription = subscription
 
     def new(self) -> list[tuple[str, str]]:
-        """What was published since the last call."""
+        """Returns the messages since the last call."""
         found = [
             (channel(notice.topic), notice.payload.decode()) for notice in self._subscription.poll()
         ]

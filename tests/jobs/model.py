@@ -10,7 +10,7 @@ GRACE = 10
 
 
 class Refused(Exception):
-    """What the layer must refuse as well."""
+    """A call that the layer must refuse as well."""
 
 
 @dataclass

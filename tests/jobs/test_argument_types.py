@@ -34,7 +34,7 @@ def methods(layer: type[Any]) -> list[str]:
 def arguments(
     method: Callable[..., Any], wrong: str, value: Any
 ) -> tuple[list[Any], dict[str, Any]]:
-    """What to call `method` with: `value` as the argument `wrong`, and what else it needs."""
+    """Returns arguments for `method`: `value` as the argument `wrong`, and what else it needs."""
     hints = get_type_hints(method)
     given: list[Any] = []
     named: dict[str, Any] = {}
@@ -45,7 +45,7 @@ def arguments(
             named[parameter.name] = value
         elif parameter.default is parameter.empty:
             named[parameter.name] = next(filter(kind_of(hints[parameter.name]).fits, RIGHT))
-    if given:  # what stands before them can't be named
+    if given:  # what comes before them can't be named
         given = [*named.values(), *given]
         named = {}
     return given, named

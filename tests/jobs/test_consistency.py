@@ -1,4 +1,4 @@
-"""What `check` says of jobs: nothing where nothing is wrong."""
+"""The check of jobs reports nothing where nothing is wrong."""
 
 from collections.abc import Callable
 

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.every_engine
 
 
 def pop_while(store: Store, queues: list[str], action: Callable[[], object]) -> list[Job]:
-    """What a waiting pop gets when `action` happens after it has begun to listen."""
+    """Returns what a waiting pop gets when `action` happens after it has begun to listen."""
     found: list[Job] = []
     listens = threading.Event()
     subscribe = store.engine.subscribe

@@ -1,4 +1,4 @@
-"""What operations touch, as their docstrings say it."""
+"""Operations touch as many keys as their docstrings say."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -40,7 +40,7 @@ class Counting:
 
 @pytest.fixture
 def touched(store: Store, clock: Clock) -> Callable[..., dict[str, int]]:
-    """What an operation touches when it is called a second time."""
+    """Returns the keys that an operation touches when it is called a second time."""
     store.metrics.define(SPECS)
 
     def measure(operation: str, *args: Any, **kwargs: Any) -> dict[str, int]:

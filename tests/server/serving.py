@@ -91,7 +91,7 @@ class Server:
         return self.process.wait(START_SECONDS)
 
     def memory_bytes(self) -> int:
-        """What the process holds in memory of its own."""
+        """Returns the private memory of the process."""
         for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
             if line.startswith("RssAnon:"):
                 return int(line.split()[1]) * 1024

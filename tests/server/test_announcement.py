@@ -1,4 +1,4 @@
-"""What a server says of itself at its start and on its first page: real ports, scheme, warnings."""
+"""A server introduces itself at its start and on its first page: real ports, scheme, warnings."""
 
 import shlex
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a server removes by itself: when it is due, in every space, and without work for others."""
+"""A server removes what is due by itself, in every space, and without work for others."""
 
 import time
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the server tells of its commands, and those who take it for Redis."""
+"""Descriptions of the server's commands, and answers to clients that take it for Redis."""
 
 import fcntl
 import os
@@ -137,7 +137,7 @@ def test_redis_cli_completes_and_hints_our_commands(server: Server) -> None:
 
 
 def until(terminal: int, wanted: bytes) -> bytes:
-    """What the program has written when `wanted` is among it."""
+    """Returns what the program has written when `wanted` is among it."""
     said = b""
     deadline = time.monotonic() + DEADLINE
     while wanted.lower() not in said.lower():

@@ -1,4 +1,4 @@
-"""Who may come in, from where, and what they may do there; how a server starts and ends."""
+"""Access: who may connect, from where, and what they may do; how a server starts and ends."""
 
 import base64
 import json
@@ -130,7 +130,7 @@ def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
 
 
 def wait_for_log(log: Path, word: str) -> None:
-    """Returns when the word stands in the log; each look follows a word from the file system."""
+    """Returns when the word is in the log; each look follows a word from the file system."""
     for _ in range(1_000_000):
         if word in log.read_text():
             return

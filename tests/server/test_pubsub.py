@@ -122,7 +122,7 @@ def test_a_connection_has_so_many_patterns_and_no_more(client: RawClient) -> Non
 
 
 def test_subscribers_hear_their_own_space(server: Server, client: RawClient, space: str) -> None:
-    with _listener(server, f"{space}-next-door") as listener:
+    with _listener(server, f"{space}-next") as listener:
         listener.ask("PSUBSCRIBE", "*")
         client.ask("JOBS.PUT", '{"queue":"q","id":"a"}')
         listener.send("PUNSUBSCRIBE")

@@ -68,7 +68,7 @@ def _decode(data: bytes, is_json: bool) -> Any:
 
 
 def _without(value: Any, names: frozenset[str]) -> Any:
-    """The same with line breaks as RESP writes them, and without what depends on luck."""
+    """Returns an error with line breaks as RESP writes them, and without what depends on luck."""
     if isinstance(value, Refused):
         return Refused(value.code, " ".join(value.text.split("\n")))
     if isinstance(value, dict):
@@ -186,12 +186,12 @@ def told(answer: Any, apart_from: frozenset[str]) -> Any:
     return type(answer), answer
 
 
-@pytest.mark.parametrize("colour", ["sync", "async"])
+@pytest.mark.parametrize("kind", ["sync", "async"])
 @pytest.mark.parametrize("layer", EXAMPLES)
 def test_a_client_gives_the_very_objects_that_the_store_gives(
-    server: Server, store: holdfast.Store, space: str, layer: str, colour: str
+    server: Server, store: holdfast.Store, space: str, layer: str, kind: str
 ) -> None:
-    with connected(colour, f"holdfast://127.0.0.1:{server.resp_port}/{space}") as client:
+    with connected(kind, f"holdfast://127.0.0.1:{server.resp_port}/{space}") as client:
         for number, call in enumerate(EXAMPLES[layer]):
             expected = told(in_python(store, call), call.apart_from)
 

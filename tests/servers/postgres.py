@@ -184,7 +184,7 @@ def _one(connection: "psycopg.Connection[Any]", query: str) -> Any:
 
 
 def _unprivileged_user() -> int | None:
-    """Who is to run the server: PostgreSQL refuses root."""
+    """Returns the user to run the server as: PostgreSQL refuses root."""
     return pwd.getpwnam("nobody").pw_uid if os.geteuid() == 0 else None
 
 

@@ -81,7 +81,7 @@ class ValkeyServer:
         self.await_ready()
 
     def launch(self) -> None:
-        """The same without the wait."""
+        """Starts a server without waiting for it."""
         self._forget_client()
         if self._process is not None:
             self._process.close()

@@ -71,7 +71,7 @@ def test_both_ways_lead_to_the_same_page(
 
 
 def outcome(work: Callable[..., Any], *args: Any) -> Any:
-    """What `work` returns, or what it refuses with."""
+    """Returns the result of `work`, or its error."""
     try:
         return work(*args)
     except TableError as error:

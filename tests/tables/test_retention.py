@@ -229,7 +229,7 @@ def apply_to_model(
     written: tuple[str, int],
     now: float,
 ) -> None:
-    """What the specification says, row by row: `rows` maps (property, second) to its expiry."""
+    """The specification, row by row: `rows` maps (property, second) to its expiry."""
     prop, second = written
     for row, expires in list(rows.items()):
         if expires is not None and expires <= now:

@@ -43,7 +43,7 @@ def rows_of(store: Store) -> list[Row]:
 
 
 def expected(rows: list[Row], index: str) -> list[Row]:
-    """What an index should find: a plain reading of the table's own rows."""
+    """Returns what an index should find, by a plain reading of the table's own rows."""
     declared = [e["attribute"] for e in INDEXES[index] if e["type"] in ("hash", "range")]
     names = dict.fromkeys([*(e["attribute"] for e in INDEXES[index]), "property", "name", "tid"])
     current: dict[tuple[str, str], Row] = {}
@@ -172,7 +172,7 @@ def test_indexes_agree_with_the_table_at_every_moment(
 @pytest.mark.every_engine
 @pytest.mark.parametrize("seed", range(3))
 def test_indexes_agree_with_the_table_on_every_engine(stores: Stores, seed: int) -> None:
-    """The same with fixed steps, where many of them would take long."""
+    """Fixed steps, for engines on which many of them would take long."""
     random = Random(seed)
     steps: list[tuple[Any, ...]] = []
     for _ in range(12):

@@ -67,7 +67,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
 
 
 def as_ordered(kind: str, value: Any) -> Any:
-    """What Python compares as the specification orders the type."""
+    """Returns a value that Python compares as the specification orders the type."""
     if kind == "string":
         return value.encode()
     if kind == "timeuuid":

@@ -1,4 +1,4 @@
-"""What each type takes and what it refuses."""
+"""Values that each type takes and refuses."""
 
 import math
 from datetime import UTC, datetime, timedelta, timezone

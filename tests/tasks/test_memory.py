@@ -1,4 +1,4 @@
-"""What a workflow remembers is never forgotten, overwritten or left uncounted."""
+"""Remembered steps of a workflow are never forgotten, overwritten or left uncounted."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What is injected: provided objects, made once in a process and closed at its end."""
+"""Injection: provided objects, made once in a process and closed at its end."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator

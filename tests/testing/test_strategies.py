@@ -1,4 +1,4 @@
-"""What the strategies draw can be deployed and put, and is read again as it was."""
+"""Drawn values can be deployed and put, and are read again as they were."""
 
 import sys
 

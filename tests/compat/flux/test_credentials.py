@@ -1,4 +1,4 @@
-"""Who may call Flux's API: the users of the server, and what Flux says to those who may not."""
+"""Credentials of Flux's API: the users of the server, and Flux's answers to all others."""
 
 from pathlib import Path
 

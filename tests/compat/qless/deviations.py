@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 
 class Deviation(NamedTuple):
-    """A part of the script, and what stands there instead."""
+    """A part of the script, and its replacement."""
 
     reason: str
     original: str

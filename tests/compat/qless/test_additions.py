@@ -1,4 +1,4 @@
-"""What none of the originals has, as commands and options of Qless (section 13 of the spec)."""
+"""Additions to the originals as commands and options of Qless (section 13 of the spec)."""
 
 from typing import Any
 

@@ -253,14 +253,14 @@ def original(redis_url: str) -> OriginalQless:
 
 
 class OriginalEvents:
-    """What the original publishes, as pairs of channel and content."""
+    """The messages that the original publishes, as pairs of channel and content."""
 
     def __init__(self, original: OriginalQless) -> None:
         self._listener = original.client.pubsub()
         self._listener.psubscribe("ql:*")
 
     def new(self) -> list[tuple[str, Any]]:
-        """What was published since the last call: all that comes before the answer to a ping."""
+        """Returns the messages since the last call: all that come before the answer to a ping."""
         self._listener.ping()
         found = []
         while (message := self._listener.get_message(timeout=30))["type"] != "pong":

@@ -16,7 +16,7 @@
                          it is sent again; "<number> never": one that was refused
 
 Lists of strings in one string (of keys, values, ranges) have 4 bytes of length before each of them.
-Whoever has read at some version learns from the log what was changed since, and what was there
+A client that has read at some version learns from the log what was changed since, and what was there
 before. So a view sees one moment, and a commit knows whether what it has read is still true.
 ]]
 
