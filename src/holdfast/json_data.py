@@ -23,7 +23,7 @@ _PLAIN: Final = (str, bool, int, type(None))
 
 
 class Unfit(NamedTuple):
-    """A part of some data that JSON can't give back: what it is, where, and what to write."""
+    """A part of some data that JSON can't represent: what it is, where, and what to write."""
 
     what: str
     path: str

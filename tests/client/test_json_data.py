@@ -13,7 +13,7 @@ from tests.jobs.test_json_data import UNFIT
 
 @pytest.mark.parametrize(("value", "advice"), UNFIT, ids=[repr(each[0]) for each in UNFIT])
 def test_a_client_refuses_what_the_store_refuses(client: Any, value: Any, advice: str) -> None:
-    with pytest.raises(BadArgument, match="JSON can't give back"):
+    with pytest.raises(BadArgument, match="JSON can't represent"):
         client.jobs.put("q", data=value)
     with pytest.raises(BadArgument, match=advice):
         client.jobs.put("q", data={"deep": [value]})
@@ -38,7 +38,7 @@ def test_a_client_names_the_place_as_the_store_does(client: Any) -> None:
         with pytest.raises(BadArgument) as refused:
             call()
         assert refused.value.message == (
-            'data["seen"][0] is a Decimal, which JSON can\'t give back'
+            'data["seen"][0] is a Decimal, which JSON can\'t represent'
         )
     with pytest.raises(BadArgument, match=r"data\[\"seen"):
         client.jobs.log("a", "note", unfit)

@@ -83,7 +83,7 @@ def test_an_estimated_intersection_has_a_bounded_number_of_keys(counted: Store) 
     for key in keys:
         add(counted, key, run(0, 600), "cut")
 
-    with pytest.raises(BadInput, match="11 keys that is estimated"):
+    with pytest.raises(BadInput, match="estimated intersection of 11 keys"):
         counted.events.distinct(keys, "intersection")
 
 

@@ -67,7 +67,7 @@ def test_the_last_page_has_no_next(store: Store, send: Send) -> None:
 
 @pytest.mark.parametrize("after", ["", "x", "%%%", "gqFh", "ü"])
 def test_a_place_that_no_page_has_named_is_refused(store: Store, after: str) -> None:
-    with pytest.raises(BadInput, match="not a place"):
+    with pytest.raises(BadInput, match="not a position"):
         store.events.members("s", after=after)
 
 
