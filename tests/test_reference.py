@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
+from typing import Literal
 
 import pytest
 
@@ -33,6 +34,9 @@ class Queue:
         self, name: str, priority: int = 0, delay_seconds: float = 0.0, tags: str = "first of all"
     ) -> str:
         return ""
+
+    def join(self, other: "Queue | None", mode: Literal["all", "some"] = "all") -> list["Queue"]:
+        return []
 
     @contextmanager
     def locked(self) -> Iterator["Queue"]:
@@ -76,4 +80,12 @@ def test_a_long_signature_gets_a_line_for_each_parameter(source_text: ModuleType
 def test_what_belongs_into_a_with_block_says_so(source_text: ModuleType) -> None:
     shown = source_text.signature(Queue.locked)
 
-    assert shown == 'locked() -> AbstractContextManager["Queue"]'
+    assert shown == "locked() -> AbstractContextManager[Queue]"
+
+
+def test_a_type_that_is_quoted_in_the_source_is_shown_without_quotes(
+    source_text: ModuleType,
+) -> None:
+    shown = source_text.signature(Queue.join)
+
+    assert shown == 'join(other: Queue | None, mode: Literal["all", "some"] = "all") -> list[Queue]'

@@ -38,7 +38,7 @@ class Source:
         for node in self._body():
             match node:
                 case ast.AnnAssign(target=ast.Name(id=name), annotation=kind, value=value):
-                    shown = self.segment(kind)
+                    shown = self.annotation(kind)
                 case ast.Assign(targets=[ast.Name(id=name)], value=value):
                     shown = ""
                 case _:
@@ -66,6 +66,14 @@ class Source:
         lines[0] = lines[0][node.col_offset :]  # type: ignore[attr-defined]
         return " ".join(b" ".join(lines).decode().split())
 
+    def annotation(self, node: ast.AST) -> str:
+        """Returns the text of an annotation. It is quoted in the source where its module imports
+        the type for type checkers only, which is nothing that a reader needs to know."""
+        text = self.segment(node)
+        for quoted in _quoted(node):
+            text = text.replace(self.segment(quoted), quoted.value)
+        return text
+
     def _body(self) -> list[ast.stmt]:
         match self.tree.body:
             case [ast.ClassDef(body=body)]:
@@ -79,13 +87,24 @@ class Source:
         return {token.start[0]: token.string.removeprefix("# ") for token in comments}
 
 
+def _quoted(node: ast.AST) -> Iterator[ast.Constant]:
+    """Returns the texts in an annotation that name types; those of a Literal are values."""
+    match node:
+        case ast.Constant(value=str()):
+            yield node
+        case ast.Subscript(value=ast.Name(id="Literal")):
+            return
+    for child in ast.iter_child_nodes(node):
+        yield from _quoted(child)
+
+
 def signature(function: Any, *, name: str = "") -> str:
     """A function's head as its author wrote it, without `self`; `name` is that of a class."""
     source = Source.of(function)
     [node] = source.tree.body
     assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     shown = list(parameters(source, node.args))
-    result = f" -> {source.segment(node.returns)}" if node.returns and not name else ""
+    result = f" -> {source.annotation(node.returns)}" if node.returns and not name else ""
     if "contextmanager" in map(source.segment, node.decorator_list):
         result = result.replace("Iterator", "AbstractContextManager")
     head = f"{name or node.name}({', '.join(shown)}){result}"
@@ -99,12 +118,13 @@ def property_signature(function: Any) -> str:
     source = Source.of(function)
     [node] = source.tree.body
     assert isinstance(node, ast.FunctionDef)
-    return f"{node.name}: {source.segment(node.returns)}"
+    assert node.returns is not None
+    return f"{node.name}: {source.annotation(node.returns)}"
 
 
 def parameters(source: Source, arguments: ast.arguments) -> Iterator[str]:
     def shown(argument: ast.arg, default: ast.expr | None = None, stars: str = "") -> str:
-        kind = f": {source.segment(argument.annotation)}" if argument.annotation else ""
+        kind = f": {source.annotation(argument.annotation)}" if argument.annotation else ""
         equals = " = " if kind else "="
         return f"{stars}{argument.arg}{kind}" + (
             f"{equals}{source.segment(default)}" if default else ""
