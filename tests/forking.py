@@ -65,10 +65,10 @@ while True:
     if not os.fork():
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         listening.close()
-        request, files, _, _ = socket.recv_fds(connection, 1 << 20, 3)
-        while not request.endswith(b"\\n"):
-            request += connection.recv(1 << 20)
-        code = run(*json.loads(request), files)
+        order, files, _, _ = socket.recv_fds(connection, 1 << 20, 3)
+        while not order.endswith(b"\\n"):
+            order += connection.recv(1 << 20)
+        code = run(*json.loads(order), files)
         connection.sendall(b"%d" % code)
         os._exit(0)
     connection.close()
@@ -79,10 +79,10 @@ CLIENT: Final = """#!{python} -IS
 import json, os, socket, sys
 connection = socket.socket(socket.AF_UNIX)
 connection.connect({path!r})
-request = json.dumps([{words} + sys.argv[1:], os.getcwd(), dict(os.environ)]).encode() + b"\\n"
-sent = socket.send_fds(connection, [request], [0, 1, 2])
-if sent < len(request):  # a command that has ended by now would make even an empty message fail
-    connection.sendall(request[sent:])
+order = json.dumps([{words} + sys.argv[1:], os.getcwd(), dict(os.environ)]).encode() + b"\\n"
+sent = socket.send_fds(connection, [order], [0, 1, 2])
+if sent < len(order):  # a command that has ended by now would make even an empty message fail
+    connection.sendall(order[sent:])
 sys.exit(int(connection.recv(16) or b"1"))
 """
 
@@ -108,10 +108,10 @@ class Forking:
         """Runs `holdfast` with these words and open files, and returns its exit code."""
         with socket.socket(socket.AF_UNIX) as connection:
             connection.connect(self._path)
-            request = json.dumps([list(words), str(cwd), variables]).encode() + b"\n"
-            sent = socket.send_fds(connection, [request], files)
-            if sent < len(request):  # see CLIENT
-                connection.sendall(request[sent:])
+            order = json.dumps([list(words), str(cwd), variables]).encode() + b"\n"
+            sent = socket.send_fds(connection, [order], files)
+            if sent < len(order):  # see CLIENT
+                connection.sendall(order[sent:])
             return int(connection.recv(16))
 
     def write_program(self, file: Path, *words: str) -> None:

@@ -20,16 +20,16 @@ class Block(NamedTuple):
 
     language: str
     text: str
-    line: int  # of its first line in the page
+    line_number: int  # of its first line in the page
     file: str | None  # what the reader is asked to save it as
 
 
-class Typed(NamedTuple):
+class ConsoleCommand(NamedTuple):
     """A command of a console block, and the lines that the page shows below it."""
 
     command: str
     output: str
-    line: int  # of the command in the page
+    line_number: int  # of the command in the page
 
 
 def name(page: Path) -> str:
@@ -40,22 +40,22 @@ def blocks(page: Path) -> Iterator[Block]:
     text = page.read_text()
     for fence in FENCE.finditer(text):
         saved = SAVED_AS.search(text, 0, fence.start(2))
-        line = text.count("\n", 0, fence.start(2)) + 1
-        yield Block(fence[1], fence[2], line, saved[1] if saved else None)
+        line_number = text.count("\n", 0, fence.start(2)) + 1
+        yield Block(fence[1], fence[2], line_number, saved[1] if saved else None)
 
 
-def typed(block: Block) -> Iterator[Typed]:
+def console_commands(block: Block) -> Iterator[ConsoleCommand]:
     """Returns the commands of a console block: behind `$`, with further lines behind `>`."""
-    line = block.line
+    line_number = block.line_number
     for part in re.split(r"^(?=\$ )", block.text, flags=re.MULTILINE):
         if part.startswith("$ "):
             command, *rest = part.removeprefix("$ ").splitlines(keepends=True)
             while rest and rest[0].startswith("> "):
                 command += rest.pop(0).removeprefix("> ")
-            yield Typed(command.removesuffix("\n"), "".join(rest), line)
-        line += part.count("\n")
+            yield ConsoleCommand(command.removesuffix("\n"), "".join(rest), line_number)
+        line_number += part.count("\n")
 
 
 def commands(page: Path) -> list[str]:
     found = [block for block in blocks(page) if block.language == "console"]
-    return [each.command for block in found for each in typed(block)]
+    return [each.command for block in found for each in console_commands(block)]

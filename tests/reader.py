@@ -1,7 +1,7 @@
-"""A reader who tries all that a page says: saves its files, runs its programs, types its commands.
+"""Tries all that a page says as a reader would: saves files, runs programs, types commands.
 
 The reader sits at one shell in an empty folder, with `holdfast`, `mdzctl` and `python` installed,
-and goes through the page from top to bottom. The documented ports stand for free ones.
+and goes through the page from top to bottom. The documented ports are replaced by free ones.
 """
 
 import os
@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import IO, Final, NamedTuple, Self
 
 from tests.forking import IMPORT_PATH, forking
-from tests.pages import Block, Typed, blocks, typed
+from tests.pages import Block, ConsoleCommand, blocks, console_commands
 from tests.servers.process import free_ports
 
 HTTP, RESP = "9966", "9977"  # where `holdfast serve` listens unless told otherwise
@@ -33,20 +33,20 @@ CURLRC: Final = "silent\nshow-error\nfail-with-body\n"
 # Runs the program of each block in one namespace, and says so when it has ended well.
 INTERPRETER: Final = """
 import sys
-for request in sys.stdin:
-    line, file = request.split()
+for order in sys.stdin:
+    line_number, file = order.split()
     with open(file) as opened:
-        program = "\\n" * (int(line) - 1) + opened.read()
+        program = "\\n" * (int(line_number) - 1) + opened.read()
     exec(compile(program, sys.argv[1], "exec"), globals())
-    print(f"\\nthe block at line {line} has run", flush=True)
+    print(f"\\nthe block at line {line_number} has run", flush=True)
 """
 
 
-class Wrong(AssertionError):
+class PageMistake(AssertionError):
     """The page says something that is not so."""
 
 
-class Answer(NamedTuple):
+class CommandResult(NamedTuple):
     """The output of a command, and how it ended."""
 
     code: int
@@ -103,50 +103,52 @@ class Reader:
         self._stop_server()
 
     def read(self) -> None:
-        """Goes through the page, and raises `Wrong` where it does not do what it says."""
+        """Goes through the page, and raises `PageMistake` where it does not do what it says."""
         for block in blocks(self._page):
             if block.file is not None:
                 target = self._folder / block.file
                 target.parent.mkdir(parents=True, exist_ok=True)
-                target.write_text(self._real(block.text))
+                target.write_text(self._with_free_ports(block.text))
             elif block.language == "python":
-                self._run(block)
+                self._run_program(block)
             elif block.language == "console":
-                for each in typed(block):
-                    self._type(each)
+                for each in console_commands(block):
+                    self._run_command(each)
         if self._python is not None:
             self._end_programs()
 
     # --- programs ---------------------------------------------------------------------------------
 
-    def _run(self, block: Block) -> None:
+    def _run_program(self, block: Block) -> None:
         """Runs a python block behind those before it, in the same namespace."""
         if self._python is None:
             self._python = self._start(
                 [sys.executable, "-W", "error", "-c", INTERPRETER, str(self._page)]
             )
-        file = self._scratch / f"line-{block.line}.py"
-        file.write_text(self._real(block.text))
+        file = self._scratch / f"line-{block.line_number}.py"
+        file.write_text(self._with_free_ports(block.text))
         stdin, stdout = _pipes(self._python)
-        stdin.write(f"{block.line} {file}\n")
+        stdin.write(f"{block.line_number} {file}\n")
         stdin.flush()
         with _alarm(self._python):
-            done = any(line == f"the block at line {block.line} has run\n" for line in stdout)
+            done = any(
+                printed == f"the block at line {block.line_number} has run\n" for printed in stdout
+            )
         if not done:
-            raise Wrong(f"{self._page.name}:\n{self._read_errors('python')}")
+            raise PageMistake(f"{self._page.name}:\n{self._read_errors('python')}")
 
     def _end_programs(self) -> None:
         assert self._python is not None
         with _alarm(self._python):
             self._python.communicate()
         if self._python.returncode != 0:
-            raise Wrong(f"{self._page.name}:\n{self._read_errors('python')}")
+            raise PageMistake(f"{self._page.name}:\n{self._read_errors('python')}")
         self._python = None
 
     # --- commands ---------------------------------------------------------------------------------
 
-    def _type(self, each: Typed) -> None:
-        command = self._real(each.command)
+    def _run_command(self, each: ConsoleCommand) -> None:
+        command = self._with_free_ports(each.command)
         if command.startswith(NOT_RUN):
             return
         if re.match(r"holdfast serve\b", command):
@@ -154,23 +156,26 @@ class Reader:
             return
         if self._server is None and self._needs_server(each.command):
             self._serve("holdfast serve --data data", each)
-        answer = self._ask_shell(command)
-        where = f"{self._page.name}, line {each.line}: $ {each.command}"
-        if answer.code != 0 and not _is_expected(answer, each.output):
-            raise Wrong(f"{where}\nended with {answer.code}\n{answer.out}{answer.err}")
+        result = self._run_in_shell(command)
+        where = f"{self._page.name}, line {each.line_number}: $ {each.command}"
+        if result.code != 0 and not _is_expected(result, each.output):
+            raise PageMistake(f"{where}\nended with {result.code}\n{result.out}{result.err}")
         if each.output:
             # Programs that report progress do so on standard error; what a page shows of a failed
             # command is there too.
-            printed = self._documented(answer.out), self._documented(answer.out + answer.err)
+            printed = (
+                self._with_documented_ports(result.out),
+                self._with_documented_ports(result.out + result.err),
+            )
             if not any(matches(each.output, words) for words in printed):
-                raise Wrong(f"{where}\nprints\n{printed[1]}\nand not\n{each.output}")
+                raise PageMistake(f"{where}\nprints\n{printed[1]}\nand not\n{each.output}")
 
     def _needs_server(self, command: str) -> bool:
         words = command.split()
         is_client = words[0] in ("redis-cli", "mdzctl") and words[1] not in ("check", "gen")
         return is_client or HTTP in command or RESP in command
 
-    def _ask_shell(self, command: str) -> Answer:
+    def _run_in_shell(self, command: str) -> CommandResult:
         """Types a command into the shell, which keeps its variables and its folder."""
         if self._shell is None:
             self._shell = self._start(["bash", "--norc", "-s"])
@@ -184,24 +189,24 @@ class Reader:
         with _alarm(self._shell):
             code = stdout.readline()
         if not code:
-            raise Wrong(f"{self._page.name}: $ {command}\ndoes not end")
-        return Answer(int(code), *(each.read_text() for each in printed.values()))
+            raise PageMistake(f"{self._page.name}: $ {command}\ndoes not end")
+        return CommandResult(int(code), *(each.read_text() for each in printed.values()))
 
     # --- the server -------------------------------------------------------------------------------
 
-    def _serve(self, command: str, each: Typed) -> None:
+    def _serve(self, command: str, each: ConsoleCommand) -> None:
         """Starts the server that the page asks for, instead of the one before it."""
         self._stop_server()
         real = command.replace("holdfast", f"{sys.executable} -m holdfast", 1)  # hears signals
         self._server = self._start(["bash", "-c", f"exec {real}"], "server")
         _, stdout = _pipes(self._server)
         with _alarm(self._server):
-            line = stdout.readline()
-        if "listens" not in line:
+            announcement = stdout.readline()
+        if "listens" not in announcement:
             _end_group(self._server)
             self._server = None
-            raise Wrong(
-                f"{self._page.name}, line {each.line}: $ {command}\n{line}"
+            raise PageMistake(
+                f"{self._page.name}, line {each.line_number}: $ {command}\n{announcement}"
                 f"{self._read_errors('server')}"
             )
 
@@ -232,12 +237,12 @@ class Reader:
     def _read_errors(self, name: str) -> str:
         return (self._scratch / f"{name}.err").read_text()
 
-    def _real(self, text: str) -> str:
+    def _with_free_ports(self, text: str) -> str:
         for documented, free in self._ports.items():
             text = re.sub(rf"(?<!\d){documented}(?!\d)", free, text)
         return text
 
-    def _documented(self, text: str) -> str:
+    def _with_documented_ports(self, text: str) -> str:
         for documented, free in self._ports.items():
             text = re.sub(rf"(?<!\d){free}(?!\d)", documented, text)
         return text
@@ -257,7 +262,7 @@ def _lines(text: str) -> str:
     return "\n".join(line.rstrip() for line in text.strip("\n").splitlines())
 
 
-def _is_expected(failed: Answer, output: str) -> bool:
+def _is_expected(failed: CommandResult, output: str) -> bool:
     """Whether a page shows the failure, or what a command found that ended with 3."""
     is_shown = re.search(r"^(Error:|curl:|[A-Z]+(_[A-Z]+)* \w)|\"error\"", output, re.MULTILINE)
     return is_shown is not None or (bool(output) and failed.code == 3)

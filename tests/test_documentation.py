@@ -15,7 +15,7 @@ import pytest
 import holdfast
 from holdfast.store import Store
 from holdfast.testing import temporary_store
-from tests.pages import FENCE, PAGES, ROOT, WRITTEN, Typed, blocks, name, typed
+from tests.pages import FENCE, PAGES, ROOT, WRITTEN, ConsoleCommand, blocks, console_commands, name
 from tests.reader import NOT_RUN, Reader
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -39,12 +39,12 @@ EXAMPLES = ROOT / "examples"
 def is_run(page: Path) -> bool:
     return EXAMPLES not in page.parents and any(
         block.language == "python"
-        or (block.language == "console" and not all(map(is_only_checked, typed(block))))
+        or (block.language == "console" and not all(map(is_only_checked, console_commands(block))))
         for block in blocks(page)
     )
 
 
-def is_only_checked(each: Typed) -> bool:
+def is_only_checked(each: ConsoleCommand) -> bool:
     return each.command.startswith(NOT_RUN)
 
 
@@ -57,7 +57,7 @@ def test_what_a_page_says_is_so(page: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("page", WRITTEN, ids=name)
 def test_every_block_of_a_page_names_its_language(page: Path) -> None:
     unknown = [
-        f"line {b.line}: {b.language!r}" for b in blocks(page) if b.language not in LANGUAGES
+        f"line {b.line_number}: {b.language!r}" for b in blocks(page) if b.language not in LANGUAGES
     ]
 
     assert unknown == []
@@ -66,10 +66,10 @@ def test_every_block_of_a_page_names_its_language(page: Path) -> None:
 @pytest.mark.parametrize("page", WRITTEN, ids=name)
 def test_every_command_of_a_page_that_is_not_run_exists(page: Path) -> None:
     wrong = [
-        f"line {each.line}: {each.command}"
+        f"line {each.line_number}: {each.command}"
         for block in blocks(page)
         if block.language == "console"
-        for each in typed(block)
+        for each in console_commands(block)
         if is_only_checked(each) and not command_exists(each.command)
     ]
 

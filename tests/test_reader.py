@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.reader import Reader, Wrong
+from tests.reader import PageMistake, Reader
 
 
 def read(text: str, tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_files_programs_and_commands_see_each_other(tmp_path: Path) -> None:
     ],
 )
 def test_a_page_that_is_wrong_is_a_failure(text: str, what: str, tmp_path: Path) -> None:
-    with pytest.raises(Wrong, match=f"(?s){what}"):
+    with pytest.raises(PageMistake, match=f"(?s){what}"):
         read(text, tmp_path)
 
 
