@@ -13,10 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.engine import folder, open_engine
+from holdfast.engine import open_engine
 from holdfast.engine.contract import Engine, Notice, Transaction, read_counter
 from holdfast.engine.lmdb import flusher, overlay
-from holdfast.engine.lmdb.redo_log import RedoLog
 from holdfast.errors import StoreForked, StoreFull, ViewOnlyReads
 from holdfast.limits import (
     CLEARED_INTO_OVERLAY,
@@ -417,71 +416,6 @@ def test_who_is_alone_again_defers_again(tmp_path: Path, durability: str) -> Non
 
     assert shared == [shared[0] + number for number in range(11)]
     engine.close()
-
-
-# --- the log --------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module", params=["mapped", "synced"])
-def log(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[RedoLog]:
-    log = RedoLog(tmp_path_factory.mktemp("log"), synced=request.param == "synced")
-    yield log
-    log.close()
-
-
-writes = st.dictionaries(st.binary(min_size=1, max_size=9), st.none() | st.binary(max_size=9))
-
-
-@settings(deadline=None)
-@given(st.lists(writes, max_size=6), st.lists(writes, max_size=6), st.data())
-def test_of_a_log_that_was_cut_anywhere_whole_records_are_left(
-    log: RedoLog,
-    older: list[dict[bytes, bytes | None]],
-    newer: list[dict[bytes, bytes | None]],
-    data: st.DataObject,
-) -> None:
-    log.begin(shared=False)
-    log.restart(7)
-    for each in older:
-        log.write(log.record(each), log.position)
-    assert list(log.records(7)) == older
-    log.restart(8)
-    begin = log.position
-    places = []
-    for each in newer:
-        record = log.record(each)
-        places.append((log.position, record))
-        log.write(record, log.position)
-
-    cut = data.draw(st.integers(begin, log.position))
-    with log.path.open("r+b") as file:
-        file.seek(cut)
-        file.write(data.draw(st.binary(min_size=16, max_size=16)))
-    found = list(log.records(8))
-
-    content = log.path.read_bytes()
-    whole = [
-        content.startswith(record[: 16 + int.from_bytes(record[:4], "little")], place)
-        for place, record in places
-    ]
-    assert found == newer[: [*whole, False].index(False)]
-
-
-@pytest.mark.parametrize("synced", [False, True])
-def test_of_another_boot_only_a_log_that_was_synced_counts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, synced: bool
-) -> None:
-    log = RedoLog(tmp_path, synced=synced)
-    assert not log.counts()
-    log.begin(shared=False)
-    assert log.counts()
-
-    monkeypatch.setattr(folder, "boot_id", lambda: "another one")
-
-    assert log.counts() is synced
-    log.close()
 
 
 # --- a full disk ----------------------------------------------------------------------------------
