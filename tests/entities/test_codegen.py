@@ -26,7 +26,7 @@ from holdfast.entities.schema import Column, Schema, Table
 from holdfast.entities.schema_file import load_schemas, parse_schema
 from holdfast.entities.types import COLUMN_TYPES
 from holdfast.errors import InvalidEntitySchema
-from tests.entities.test_schema import SHOP
+from tests.entities.schema_texts import SHOP
 from tests.tools import run as run_tool
 
 ROOT = Path(__file__).parents[2]

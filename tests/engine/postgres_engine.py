@@ -1,0 +1,45 @@
+"""A store on PostgreSQL, and its round trips, for the tests of that engine."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from holdfast.engine import open_engine
+from holdfast.engine.contract import Transaction
+from holdfast.engine.postgres.connection import Connection as PostgresConnection
+from holdfast.engine.remote import RemoteEngine
+from tests.servers import Servers
+
+
+@pytest.fixture
+def url(servers: Servers) -> str:
+    return servers.lend("postgres")
+
+
+@pytest.fixture
+def engine(url: str) -> Iterator[RemoteEngine]:
+    engine = open_engine(url, durability="interval")
+    assert isinstance(engine, RemoteEngine)
+    yield engine
+    engine.close()
+
+
+@pytest.fixture
+def exchanges(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Grows by one with each time that someone waits for the server."""
+    counted: list[int] = []
+    exchange = PostgresConnection.exchange
+
+    def counting(self: PostgresConnection, **options: Any) -> Any:
+        counted.append(1)
+        return exchange(self, **options)
+
+    monkeypatch.setattr(PostgresConnection, "exchange", counting)
+    return counted
+
+
+def increment(tx: Transaction) -> int:
+    number = int(tx.get(b"n") or b"0") + 1
+    tx.put(b"n", b"%d" % number)
+    return number
