@@ -1,5 +1,9 @@
-"""Arrows point down: a package imports what pyproject.toml lists for it, and nothing else."""
+"""Arrows point down: a package imports what pyproject.toml lists for it, and nothing else.
 
+And a file holds one idea: no file is longer than a reader takes in, and no function than a screen.
+"""
+
+import ast
 import importlib
 import subprocess
 import sys
@@ -21,6 +25,10 @@ HEAVY = {
     *{"asyncio", "http.server", "multiprocessing", "unittest", "pydoc", "urllib.request"},
     *{"bson", "pymongo", "uvicorn", "uvloop", "yaml"},
 }
+MAX_FILE_LINES = 500
+MAX_FUNCTION_LINES = 70
+# One list for each fact, read from top to bottom; and what a generator wrote, nobody reads.
+MAY_BE_LONG = ("src/holdfast/limits.py", "src/holdfast/client/generated/")
 LAYER_PACKAGES = {f"holdfast.{layer}" for layer in LAYERS}
 
 
@@ -125,6 +133,35 @@ def test_what_a_layer_removes_is_named_after_it() -> None:
     ]
 
     assert foreign == [], "a sweep finds the layer to load by the kind's first word"
+
+
+def test_no_file_is_too_long() -> None:
+    lines = {name: len(text.splitlines()) for name, text in sources().items()}
+
+    too_long = [
+        f"{name} has {number} lines"
+        for name, number in lines.items()
+        if number > MAX_FILE_LINES and not name.startswith(MAY_BE_LONG)
+    ]
+    assert too_long == [], "split it by topic"
+
+
+def test_no_function_is_longer_than_a_screen() -> None:
+    too_long = [
+        f"{name}: {function.name} has {length} lines"
+        for name, text in sources().items()
+        for function in ast.walk(ast.parse(text))
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+        and (length := (function.end_lineno or 0) - function.lineno + 1) > MAX_FUNCTION_LINES
+    ]
+
+    assert too_long == [], "fold it"
+
+
+def sources() -> dict[str, str]:
+    """Returns the text of every Python file of the package and its tests."""
+    files = [file for folder in ("src", "tests") for file in (ROOT / folder).rglob("*.py")]
+    return {str(file.relative_to(ROOT)): file.read_text() for file in sorted(files)}
 
 
 def loaded_by(program: str) -> list[str]:

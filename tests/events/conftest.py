@@ -26,3 +26,7 @@ def send(store: Store) -> Send:
 def values(store: Space, key: str) -> list[str]:
     """The values of a set, newest first."""
     return [member.value for member in store.events.members(key, limit=10_000).members]
+
+
+def keys(store: Store) -> list[str]:
+    return [info.key for info in store.events.keys(limit=1_000).keys]

@@ -3,28 +3,10 @@
 A call that is refused is an example too. Times are given, so that every run gives the same answer.
 """
 
-import time
-from typing import Any, NamedTuple
+from tests.server.example_calls import MS, NOW, calls_of
+from tests.server.job_examples import JOBS
 
-NOW = float(int(time.time()))  # a real time: what is older than the store keeps is not kept
-MS = int(NOW * 1000)
-
-
-class Call(NamedTuple):
-    operation: str
-    arguments: dict[str, Any]
-    apart_from: frozenset[str] = frozenset()  # fields that depend on the server's clock or on luck
-
-
-def _calls(layer: str, *calls: tuple[Any, ...]) -> list[Call]:
-    always = {"lock"} if layer == "jobs" else set()  # the number of a lock is a time
-    return [
-        Call(f"{layer}.{name}", arguments, frozenset(rest) | always)
-        for name, arguments, *rest in calls
-    ]
-
-
-ENTITIES = _calls(
+ENTITIES = calls_of(
     "entities",
     (
         "deploy",
@@ -131,7 +113,7 @@ ENTITIES = _calls(
     ("drop", {"table": "shop.Users"}),
 )
 
-EVENTS = _calls(
+EVENTS = calls_of(
     "events",
     ("settings", {}),
     ("configure", {"timezone": "Europe/Berlin", "dedup_seconds": 3600}),
@@ -220,191 +202,6 @@ EVENTS = _calls(
     ("withdraw", {"name": "second"}),
 )
 
-_Q = {"queue": "q", "now": NOW}
-_W = {"worker": "w", "now": NOW + 1}
-
-JOBS = _calls(
-    "jobs",
-    ("put", {**_Q, "klass": "app.Send", "data": {"to": "ann"}, "id": "a", "tags": ["blue", 1]}),
-    ("put", {**_Q, "id": "b", "priority": 5, "retries": 0, "data": [1.5, None, "é"]}),
-    ("put", {**_Q, "id": "c", "depends": ["a"], "delay": 0}),
-    ("put", {**_Q, "id": "d", "delay": 3600}),
-    ("put", {**_Q, "id": "e", "retries": -2}),
-    ("put", {"queue": ""}),
-    ("put", {"queue": "q", "cake": 1}),
-    ("put_many", {"jobs": [{"queue": "many", "id": "m1"}, {"queue": "many", "id": "m2"}], **_W}),
-    ("put_many", {"jobs": [{"id": "m1"}]}),
-    ("get", {"id": "a"}),
-    ("get", {"id": "nobody"}),
-    ("multiget", {"ids": ["a", "nobody", "b"]}),
-    ("length", {"queue": "q"}),
-    ("figures", {"queues": ["mail"]}, "oldest_age"),
-    ("figures", {"after": "", "count": 2}, "oldest_age"),
-    ("counts", _Q),
-    ("queues", {"now": NOW}),
-    ("jobs", {"state": "depends", **_Q}),
-    ("jobs", {"state": "dancing", **_Q}),
-    ("peek", {**_Q, "count": 2}),
-    ("pop", {"queue": "q", **_W}),
-    ("pop", {"queue": "q", **_W, "count": 0}),
-    ("heartbeat", {"id": "b", **_W, "progress": 0.5}),
-    ("heartbeat", {"id": "b", "worker": "thief", "now": NOW + 1}),
-    ("log", {"id": "b", "message": "so far", "data": {"x": 1}, "now": NOW + 1}),
-    ("worker", {"worker": "w", "now": NOW + 1}),
-    ("workers", {"now": NOW + 1}),
-    ("fail", {"id": "b", **_W, "group": "broken", "message": "it broke"}),
-    ("fail", {"id": "b", **_W, "group": "broken", "message": "it broke"}),
-    ("failed", {}),
-    ("failed_in", {"group": "broken"}),
-    ("dead_letters", {"match": {"group": "broken"}}),
-    ("dead_letters", {"cursor": "nonsense"}),
-    ("unfail", {"queue": "q", "group": "broken", "now": NOW + 2}),
-    ("retry_failed", {"match": {"group": "broken"}}),
-    ("pop", {"queue": "q", "worker": "w", "count": 2, "now": NOW + 3}),
-    ("retry", {"id": "a", "worker": "w", "now": NOW + 3}),
-    ("retry", {"id": "nobody", "worker": "w"}),
-    ("pop", {"queue": "q", "worker": "w", "now": NOW + 4}),
-    ("complete", {"id": "a", "worker": "w", "result": {"ok": True}, "now": NOW + 5}),
-    ("complete", {"id": "a", "worker": "w", "now": NOW + 5}),
-    ("complete", {"id": "nobody", "worker": "w"}),
-    ("result", {"id": "a"}),
-    ("result_wait", {"id": "a", "timeout": 1}),
-    ("result_wait", {"id": "nobody", "timeout": 0.1}),
-    ("put", {"queue": "letters", "id": "e", "now": NOW + 5}),
-    ("put", {"queue": "letters", "id": "f", "now": NOW + 5}),
-    ("pop", {"queue": "letters", "worker": "w", "now": NOW + 5}),
-    ("complete_and_pop", {"id": "e", "worker": "w", "result": 1, "now": NOW + 6}),
-    ("complete_and_pop", {"id": "e", "worker": "w", "now": NOW + 6}),
-    ("stats", {"queue": "q", "date": NOW}),
-    ("stats_by", {"queue": "q", "by": "worker", "since": NOW - 86_400, "until": NOW}),
-    ("stats_by", {"queue": "q", "by": "weather"}),
-    ("import_jobs", {"jobs": [{"id": "moved", "queue": "there", "data": "[1]", "time": NOW}]}),
-    ("import_jobs", {"jobs": [], "statistics": [{"queue": "there", "date": NOW, "retries": 2}]}),
-    ("import_jobs", {"jobs": [{"id": "lost", "queue": "there", "state": "dancing"}]}),
-    ("digest", {"ids": ["moved", "nobody"]}),
-    ("timeout", {"ids": ["b"], "now": NOW + 5}),
-    ("priority", {"id": "c", "priority": 9}),
-    ("tag", {"id": "c", "tags": ["red", "blue"], "now": NOW}),
-    ("untag", {"id": "c", "tags": ["blue"]}),
-    ("tagged", {"tag": "red"}),
-    ("top_tags", {"count": 2}),
-    ("track", {"id": "c", "now": NOW}),
-    ("track", {"id": "nobody"}),
-    ("tracked", {}),
-    ("untrack", {"id": "c"}),
-    ("depends_on", {"id": "c", "ids": ["d"]}),
-    ("depends_off", {"id": "c", "ids": [], "all": True, "now": NOW}),
-    ("requeue", {"queue": "q2", "id": "c", "now": NOW + 6}),
-    ("requeue", {"queue": "q2", "id": "nobody"}),
-    ("pause", {"queues": ["q"]}),
-    ("unpause", {"queues": ["q"]}),
-    ("config_set", {"option": "heartbeat", "value": 30}),
-    ("config_get", {"option": "heartbeat"}),
-    ("config", {}),
-    ("config_unset", {"option": "heartbeat"}),
-    ("recur", {**_Q, "klass": "k", "interval": 60, "id": "r", "data": {}}),
-    ("recur", {**_Q, "klass": "k", "cron": "nonsense"}),
-    ("recur_get", {"id": "r"}),
-    ("recur_get", {"id": "nobody"}),
-    ("recur_tag", {"id": "r", "tags": ["t"]}),
-    ("recur_untag", {"id": "r", "tags": ["t"]}),
-    ("recur_update", {"id": "r", "priority": 3, "now": NOW}),
-    ("recur_update", {"id": "nobody"}),
-    ("recur_pause", {"id": "r"}),
-    ("recur_pause", {"id": "nobody"}),
-    ("recurring", {"count": 5}, "next"),
-    ("recur_resume", {"id": "r", "now": NOW}),
-    ("unrecur", {"id": "r"}),
-    ("throttle_set", {"name": "t", "maximum": 2, "now": NOW}),
-    ("throttle_get", {"name": "t", "now": NOW}),
-    ("throttles", {"after": "a", "now": NOW}),
-    ("totals", {}),
-    ("throttle_locks", {"name": "t"}),
-    ("throttle_pending", {"name": "t"}),
-    ("throttle_delete", {"name": "t", "now": NOW}),
-    ("worker_deregister", {"workers": ["w"]}),
-    ("pop_wait", {"queues": ["many"], "worker": "w", "timeout": 5}, "expires", "history"),
-    ("pop_wait", {"queues": "empty", "worker": "w", "timeout": 0}),
-    ("pop_wait", {"queues": "empty", "worker": "w", "count": -1, "timeout": 0}),
-    ("cancel", {"ids": ["c", "nobody"], "now": NOW + 7}),
-    ("cancel_queue", {"queue": "many"}),
-    ("queue_forget", {"queues": ["q2"]}),
-    (
-        "put_many",
-        {"jobs": [{"queue": "r", "id": f"r{n}", "klass": "app.Go"} for n in range(4)], **_W},
-    ),
-    (
-        "report",
-        {"reports": [], "takes": [{"worker": "v", "queues": ["r"]}], "now": NOW + 8},
-        "wake",
-    ),
-    (
-        "report",
-        {
-            "reports": [
-                {
-                    "id": "r0",
-                    "worker": "v",
-                    "what": "heartbeat",
-                    "log": [{"text": "half", "when": NOW}],
-                }
-            ],
-            "now": NOW + 9,
-        },
-    ),
-    ("report", {"reports": [{"id": "r1", "worker": "v", "what": "complete"}], "all_or_none": True}),
-    ("read_log", {"id": "r0"}),
-    ("read_log", {"id": "nobody"}),
-    ("announce_worker", {"program": {"name": "web-1", "queues": ["r"]}, "now": NOW}),
-    ("announce_worker", {"program": {"name": ""}}),
-    ("worker_programs", {"now": NOW}),
-    ("withdraw_worker", {"name": "web-1"}),
-    ("search", {"search": {"queue": "r", "state": "waiting"}, "count": 2}, "cursor"),
-    ("search", {"search": {"cake": 1}}),
-    (
-        "bulk_start",
-        {
-            "action": "priority",
-            "search": {"queue": "r"},
-            "priority": 3,
-            "id": "bulk-1",
-            "now": NOW + 9,
-        },
-    ),
-    ("bulk_start", {"action": "dance", "search": {}}),
-    ("bulk_step", {"id": "bulk-1", "now": NOW + 9}, "ended"),
-    ("bulk", {"id": "bulk-1"}, "ended"),
-    ("bulk", {"id": "nobody"}),
-    ("bulk_stop", {"id": "bulk-1", "now": NOW + 9}, "ended"),
-    ("bulks", {}, "ended"),
-    (
-        "bulk_run",
-        {"action": "tag", "search": {"queue": "r", "state": "waiting"}, "tag": "red"},
-        "id",
-        "started",
-        "ended",
-        "since",
-        "changed",
-        "begun",
-        "updated",
-    ),
-    ("batch_open", {"id": "batch-1", "on_settled": {"queue": "after"}, "now": NOW}),
-    ("batch_open", {"id": "batch-1"}),
-    ("put", {"queue": "r", "id": "in-batch", "batch": "batch-1", "now": NOW}),
-    ("batch_close", {"id": "batch-1", "now": NOW}),
-    ("batch", {"id": "batch-1"}),
-    ("batch_jobs", {"id": "batch-1", "count": 1}),
-    ("batch_cancel", {"id": "batch-1"}),
-    ("batch_forget", {"id": "batch-1"}),
-    ("batch", {"id": "batch-1"}),
-    ("requeue_letters", {"queue": "letters"}),
-    ("signal", {"id": "r0", "name": "approved", "value": {"by": "ann"}, "now": NOW + 9}),
-    ("signal", {"id": "nobody", "name": "approved"}),
-    ("signals", {"id": "r0"}),
-    ("steps", {"id": "r0"}),
-    ("v1_call", {"name": "length", "arguments": ["r"]}),
-    ("v1_call", {"name": "dance"}),
-)
 
 _AT = {"prefix": "app", "at": NOW}
 _SEQUENCES = [{"timeStep": 10, "expiry": 3600}]
@@ -414,7 +211,7 @@ _LIMIT = {
     **_AT,
 }
 
-METRICS = _calls(
+METRICS = calls_of(
     "metrics",
     (
         "define",
@@ -479,7 +276,7 @@ _PAGES = {
     ],
 }
 
-TABLES = _calls(
+TABLES = calls_of(
     "tables",
     ("create", {"schema": _PAGES}),
     ("create", {"schema": {"table": "x", "attributes": {"a": "cake"}}}),
@@ -534,7 +331,7 @@ TABLES = _calls(
     ("drop", {"table": "pages"}),
 )
 
-ADMIN = _calls(
+ADMIN = calls_of(
     "admin",
     ("status", {}, "store", "spaces", "space"),
     ("spaces", {}, "spaces"),

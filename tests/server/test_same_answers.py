@@ -17,7 +17,8 @@ from holdfast.operations import OPERATIONS
 from holdfast.server import payloads
 from holdfast.store import Space
 from tests.client.both_clients import connected
-from tests.server.examples import EXAMPLES, Call
+from tests.server.example_calls import Call
+from tests.server.examples import EXAMPLES
 from tests.server.running import DEADLINE, RawClient, Server
 from tests.stores import Stores
 

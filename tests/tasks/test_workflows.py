@@ -1,6 +1,5 @@
 """Workflows: steps are remembered, and a run goes on where the last one stopped."""
 
-import asyncio
 from datetime import date
 from typing import Any
 from uuid import UUID
@@ -8,9 +7,9 @@ from uuid import UUID
 import pytest
 
 import holdfast
-from holdfast.errors import BadTask, ChildFailed, JobNeeded
+from holdfast.errors import BadTask
 from holdfast.store import Store
-from holdfast.tasks import AsyncRun, Batch, Fail, Run, Tasks, Tx, Worker, Workflow, fixed
+from holdfast.tasks import Batch, Run, Tasks, Tx, Worker, Workflow, fixed
 from holdfast.tasks.execution import Runtime
 from holdfast.testing import Clock, run_tasks, temporary_server
 
@@ -211,95 +210,6 @@ def test_a_wait_ends_with_its_timeout(store: Store, clock: Clock) -> None:
     assert job.result(timeout=0) == "by nobody"
 
 
-def gathering(tasks: Tasks, *, return_errors: bool = False) -> Any:
-    @tasks.task(queue="children", retries=0)
-    def resize(width: int) -> set[int]:
-        if width < 0:
-            raise Fail("bad-width", f"{width} is below 0")
-        return {width}
-
-    @tasks.workflow(name="gathering", retries=0)
-    def resize_all(run: Run, widths: list[int]) -> list[str]:
-        calls = [resize.call(width) for width in widths]
-        if not return_errors:
-            return [str(each) for each in run.gather(calls)]
-        found = run.gather(calls, return_errors=True)
-        return [each.group or "" if isinstance(each, ChildFailed) else str(each) for each in found]
-
-    return resize_all
-
-
-def test_children_run_on_any_worker_and_their_results_are_gathered(store: Store) -> None:
-    tasks = Tasks(queue="q")
-    job = gathering(tasks).put(store, [1, 2, 3])
-
-    run_tasks(store, tasks)
-
-    assert job.result(timeout=0) == ["{1}", "{2}", "{3}"]
-    assert len(store.jobs.jobs("complete")) == 4
-
-
-def test_a_failed_child_fails_its_workflow(store: Store) -> None:
-    tasks = Tasks(queue="q")
-    gathering(tasks).put(store, [1, -2, 3])
-
-    run_tasks(store, tasks, keep_failures=True)
-
-    assert store.jobs.failed() == {"bad-width": 1, "q-ChildFailed": 1}
-
-
-def test_a_failed_child_may_be_an_outcome(store: Store) -> None:
-    tasks = Tasks(queue="q")
-    job = gathering(tasks, return_errors=True).put(store, [1, -2])
-
-    run_tasks(store, tasks, keep_failures=True)
-
-    assert job.result(timeout=0) == ["{1}", "bad-width"]
-
-
-@pytest.mark.parametrize("value", [7, None])
-def test_a_child_that_was_removed_meanwhile_still_counts(store: Store, value: int | None) -> None:
-    store.jobs.config_set("jobs-history-count", 1)
-    tasks, found = Tasks(queue="q"), list[int | None]()
-
-    @tasks.task(queue="children", result_ttl=1)
-    def child(number: int) -> int | None:
-        return value if number == 1 else number
-
-    @tasks.workflow(retries=0)
-    def flow(run: Run) -> None:
-        found.extend(run.gather([child.call(1), child.call(2)]))
-
-    flow.put(store)
-    run_tasks(store, tasks)
-
-    assert found == [value, 2]
-    assert len(store.jobs.jobs("complete")) == 1
-
-
-def test_canceling_a_workflow_cancels_its_children(store: Store) -> None:
-    tasks = Tasks(queue="q")
-    job = gathering(tasks).put(store, [1, 2])
-    run_and_report(store, tasks)
-    assert store.jobs.length("children") == 2
-    with pytest.raises(JobNeeded):
-        store.jobs.cancel(f"{job.id}/0.0")
-
-    store.jobs.cancel(job.id)
-
-    assert store.jobs.length("children") == 0
-
-
-def run_and_report(store: Store, tasks: Tasks) -> None:
-    """Runs one job of the queue `q` and reports its outcome."""
-    runtime = Runtime(tasks, store)
-    attempt = runtime.attempt(store.jobs.pop("q", "w")[0])
-    report = attempt.report(attempt.execute())
-    runtime.close()
-    assert report is not None
-    store.jobs.report([report])
-
-
 def test_time_and_chance_are_remembered(store: Store, clock: Clock) -> None:
     tasks, seen = Tasks(queue="q"), list[tuple[float, UUID, float]]()
 
@@ -366,91 +276,6 @@ def test_a_version_lets_workflows_that_are_under_way_go_the_old_way(
     run_tasks(store, after)
 
     assert (store.jobs.result("a"), store.jobs.result("b")) == ("old", "new")
-
-
-def test_an_async_workflow_is_the_same_with_await(store: Store, clock: Clock) -> None:
-    store.metrics.define({"done": {"lifetime": True}})
-    tasks, ran = Tasks(queue="q"), list[str]()
-
-    async def fetch(name: str) -> str:
-        await asyncio.sleep(0)
-        ran.append(name)
-        return name
-
-    def count(tx: Tx) -> None:
-        tx.metrics.incr("done")
-
-    @tasks.workflow
-    async def flow(run: AsyncRun) -> list[str]:
-        found = await asyncio.gather(*[run.step(fetch, name) for name in "abc"])
-        await run.transact(count)
-        await run.sleep(10)
-        found.append(await run.step(str, "d"))
-        return [*found, str(await run.wait("go"))]
-
-    job = flow.put(store)
-    run_tasks(store, tasks)
-    clock.advance(seconds=10)
-    run_tasks(store, tasks)
-    flow.signal(store, job.id, "go", "now")
-    run_tasks(store, tasks)
-
-    assert job.result(timeout=0) == ["a", "b", "c", "d", "now"]
-    assert sorted(ran) == ["a", "b", "c"]
-    assert store.metrics.lifetime("done") == 1
-
-
-def test_an_async_step_that_ended_the_run_is_done_again(store: Store) -> None:
-    tasks, asked = Tasks(queue="q"), list[str]()
-
-    async def fetch(name: str) -> str:
-        asked.append(name)
-        if asked == ["flaky", "sure"]:
-            await asyncio.sleep(0)  # the other branch goes on first
-        if asked.count("flaky") == 1 and name == "flaky":
-            raise OSError("connection refused")
-        return name
-
-    @tasks.workflow(retries=1, backoff=fixed(0))
-    async def flow(run: AsyncRun) -> list[str]:
-        async def twice(name: str) -> str:
-            await run.step(fetch, name)
-            return await run.step(fetch, f"{name} again")
-
-        first = asyncio.ensure_future(run.step(fetch, "flaky"))
-        second = asyncio.ensure_future(twice("sure"))
-        await asyncio.wait([first, second])
-        return [await first, await second]
-
-    job = flow.put(store)
-    run_tasks(store, tasks, keep_failures=True)
-
-    assert job.result(timeout=0) == ["flaky", "sure again"]
-
-
-def test_an_async_step_whose_error_was_caught_is_not_done_again(store: Store, clock: Clock) -> None:
-    tasks, asked = Tasks(queue="q"), list[str]()
-
-    async def fetch(name: str) -> str:
-        asked.append(name)
-        raise OSError(name)
-
-    @tasks.workflow
-    async def flow(run: AsyncRun) -> list[str]:
-        async def branch(name: str) -> str:
-            return await run.step(fetch, name)
-
-        found = await asyncio.gather(branch("a"), run.step(fetch, "b"), return_exceptions=True)
-        await run.sleep(10)
-        return [repr(each) for each in found]
-
-    job = flow.put(store)
-    run_tasks(store, tasks)
-    clock.advance(seconds=10)
-    run_tasks(store, tasks)
-
-    assert job.result(timeout=0) == ["OSError('a')", "OSError('b')"]
-    assert sorted(asked) == ["a", "b"]
 
 
 def test_a_worker_that_lost_the_job_remembers_and_commits_nothing(store: Store) -> None:
