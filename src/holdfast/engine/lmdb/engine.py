@@ -122,6 +122,7 @@ class LmdbEngine:
             if self._unusable is None:
                 self._notices.close()
                 self._unusable = reason
+                self._files.is_usable = False
                 self._files.leave()
         finally:
             self._group_commit.leave(request)
@@ -130,6 +131,7 @@ class LmdbEngine:
         """Disables the store in a forked child, which must not touch the parent's."""
         if self._unusable is None:
             self._unusable = StoreForked(f"{self.path} was opened by the parent process")
+            self._files.is_usable = False
             self._group_commit = (
                 GroupCommit()
             )  # the parent's may have been locked in the moment of the fork

@@ -46,6 +46,7 @@ class OpenStore:
         self.path = path
         self._syncs = durability == "commit"
         self._checkpoint_seconds = checkpoint_seconds
+        self.is_usable = True  # until it is closed, or inherited by a forked child
         self._refuse_unusable = refuse_unusable
         self._explained = explained
         refuse_unfinished(path)  # before the folder gets files that a backup would refuse
@@ -208,7 +209,8 @@ class OpenStore:
 
     def begin_snapshot(self) -> Any:
         """Returns a snapshot of LMDB's file; waiting commits may be missing from it."""
-        self._refuse_unusable()
+        if not self.is_usable:  # asked here, as views are many and a call is not free
+            self._refuse_unusable()
         try:
             return self.env.begin(self.data)
         except lmdb.ReadersFullError:
