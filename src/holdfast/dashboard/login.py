@@ -3,7 +3,7 @@
 from urllib.parse import urlsplit
 
 from holdfast.dashboard import templates
-from holdfast.dashboard.sessions import THEMES, Session
+from holdfast.dashboard.sessions import THEMES, LoginSession
 from holdfast.errors import HoldfastError, NotAuthenticated, TooManyLogins
 from holdfast.server.http import HttpApi
 from holdfast.server.http_exchange import HttpRequest, HttpResponse
@@ -14,7 +14,7 @@ _ANY_NAME = ""  # the login form counts wrong tries of an address, whatever name
 
 
 def login_page(
-    request: HttpRequest, session: Session, *, to: str, error: HoldfastError | None = None
+    request: HttpRequest, session: LoginSession, *, to: str, error: HoldfastError | None = None
 ) -> HttpResponse:
     """Returns the form that asks for a name and a password, or for a token."""
     page = templates.render(
@@ -26,7 +26,7 @@ def login_page(
 
 
 async def log_in(
-    api: HttpApi, request: HttpRequest, session: Session, form: dict[str, str]
+    api: HttpApi, request: HttpRequest, session: LoginSession, form: dict[str, str]
 ) -> HttpResponse:
     """Begins a session, or shows the form again with what was wrong."""
     to = _inside(request, form.get("to", ""))
@@ -47,12 +47,12 @@ async def log_in(
     return _lead(to, cookie)
 
 
-def log_out(request: HttpRequest, session: Session) -> HttpResponse:
+def log_out(request: HttpRequest, session: LoginSession) -> HttpResponse:
     """Ends the session."""
     return _lead(f"{request.root}/ui/", session.logout_cookie())
 
 
-def choose_theme(request: HttpRequest, session: Session, form: dict[str, str]) -> HttpResponse:
+def choose_theme(request: HttpRequest, session: LoginSession, form: dict[str, str]) -> HttpResponse:
     """Remembers light, dark, or as the system has it."""
     theme = form.get("theme", "")
     cookie = session.theme_cookie(theme if theme in THEMES else "auto")

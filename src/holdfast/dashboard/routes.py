@@ -9,7 +9,7 @@ from typing import Final
 
 from holdfast.dashboard import login, pages, static_files, templates
 from holdfast.dashboard.live import live
-from holdfast.dashboard.sessions import Session
+from holdfast.dashboard.sessions import LoginSession
 from holdfast.dashboard.visit import Visit
 from holdfast.errors import (
     Forbidden,
@@ -47,7 +47,7 @@ async def dashboard(api: HttpApi, request: HttpRequest, found: dict[str, str]) -
         response = static_files.answer(segments[2], segments[3])
         response.headers.update(_HEADERS)
         return response
-    session = Session(api, request)
+    session = LoginSession(api, request)
     try:
         response = await _answer(api, request, session, segments)
     except Exception as error:
@@ -58,7 +58,7 @@ async def dashboard(api: HttpApi, request: HttpRequest, found: dict[str, str]) -
 
 
 async def _answer(
-    api: HttpApi, request: HttpRequest, session: Session, segments: list[str]
+    api: HttpApi, request: HttpRequest, session: LoginSession, segments: list[str]
 ) -> HttpResponse:
     if request.method == "POST":
         return await _post(api, request, session, segments)
@@ -81,7 +81,7 @@ async def _answer(
 
 
 async def _post(
-    api: HttpApi, request: HttpRequest, session: Session, segments: list[str]
+    api: HttpApi, request: HttpRequest, session: LoginSession, segments: list[str]
 ) -> HttpResponse:
     if request.content_type != _FORM:
         raise UnsupportedContent(
@@ -110,7 +110,7 @@ async def _post(
     return await entry[0].show(visit)
 
 
-async def _who(api: HttpApi, request: HttpRequest, session: Session) -> Identity:
+async def _who(api: HttpApi, request: HttpRequest, session: LoginSession) -> Identity:
     """Returns who asks: by session, or as a program that sends a token with its request."""
     identity = session.identity(api.dispatcher.authenticator)
     if identity is None or "authorization" in request.headers:
@@ -119,7 +119,7 @@ async def _who(api: HttpApi, request: HttpRequest, session: Session) -> Identity
 
 
 def _failure(
-    api: HttpApi, request: HttpRequest, session: Session, error: Exception
+    api: HttpApi, request: HttpRequest, session: LoginSession, error: Exception
 ) -> HttpResponse:
     """Returns an error as a page, or as the API would write it for a program."""
     known = api.dispatcher.known(error, request.ids)
@@ -135,7 +135,7 @@ def _failure(
     return response
 
 
-def _give_cookies(session: Session, response: HttpResponse) -> None:
+def _give_cookies(session: LoginSession, response: HttpResponse) -> None:
     """Adds the cookies of a page; those of an action are its own."""
     if response.headers.get("content-type") == _HTML and response.status != 303:
         response.cookies += session.new_cookies()

@@ -42,7 +42,7 @@ class Ticket(msgspec.Struct, frozen=True, array_like=True):
     nonce: str
 
 
-class Session:
+class LoginSession:
     """The values of the cookies of one request."""
 
     def __init__(self, api: "HttpApi", request: "HttpRequest") -> None:

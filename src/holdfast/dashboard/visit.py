@@ -16,7 +16,7 @@ import msgspec
 
 from holdfast.dashboard import copying, templates
 from holdfast.dashboard.menu import menu
-from holdfast.dashboard.sessions import Session
+from holdfast.dashboard.sessions import LoginSession
 from holdfast.errors import BadInput
 from holdfast.limits import MAX_FORM_BYTES, MAX_FORM_FIELDS
 from holdfast.operations import Operation, find
@@ -41,7 +41,12 @@ class Visit:
     """A request for a page of the dashboard, by someone who is known, in one space."""
 
     def __init__(
-        self, api: HttpApi, request: HttpRequest, identity: Identity, session: Session, space: str
+        self,
+        api: HttpApi,
+        request: HttpRequest,
+        identity: Identity,
+        session: LoginSession,
+        space: str,
     ) -> None:
         self.api = api
         self.request = request

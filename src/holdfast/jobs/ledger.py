@@ -24,7 +24,7 @@ from holdfast.jobs.history import shorten
 from holdfast.jobs.layout import QueueKeys
 from holdfast.jobs.rates import MakeLimiter
 from holdfast.jobs.records import HistoryEntry, JobRecord, QueueRecord
-from holdfast.jobs.settings import DEFAULTS, Settings, settings_from
+from holdfast.jobs.settings import DEFAULTS, JobSettings, settings_from
 from holdfast.jobs.space_keys import Keys, keys_of
 from holdfast.jobs.statistics import gone_through
 from holdfast.keys import pack_str
@@ -57,7 +57,9 @@ class Ledger:
         self.limiter = limiter  # makes the rate limiter of this transaction, for queues with a rate
         self.keys: Keys = keys_of(tx.space)
         self.long_data_bytes = 0  # read so far, of data that has a key of its own
-        self._settings: Settings | None = None  # read once: most operations need them several times
+        self._settings: JobSettings | None = (
+            None  # read once: most operations need them several times
+        )
         # Made when something goes into them: most transactions are one operation.
         self._announced: set[str] | None = None
         self.arrivals: dict[bytes, int] | None = None  # the last one of each crowd, see lists.py
@@ -200,7 +202,7 @@ class Ledger:
 
     # --- settings -----------------------------------------------------------------------------
 
-    def settings(self) -> Settings:
+    def settings(self) -> JobSettings:
         found = self._settings
         if found is None:
             value = self.tx.get(self.keys.settings)

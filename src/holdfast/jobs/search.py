@@ -106,7 +106,7 @@ def page(
     cursor: str | None,
     count: int,
     show: "Callable[[Ledger, JobRecord], T]",
-) -> "tuple[list[T], Place]":
+) -> "tuple[list[T], SearchPlace]":
     """Returns up to `count` jobs as `show` makes them, and where the search is behind them."""
     check_page_count(count)
     place = read_cursor(cursor) if cursor else first_place(ledger, search)
@@ -123,7 +123,7 @@ def page(
 # --- where a search is --------------------------------------------------------------------------
 
 
-class Place:
+class SearchPlace:
     """The progress of a search: the list, the last key, and what it has searched."""
 
     __slots__ = ("behind", "list_number", "of", "searched")
@@ -142,21 +142,21 @@ class Place:
         return base64.urlsafe_b64encode(msgspec.msgpack.encode(parts)).decode()
 
 
-def read_cursor(cursor: str) -> Place:
+def read_cursor(cursor: str) -> SearchPlace:
     try:
         decoded = base64.b64decode(cursor, b"-_", validate=True)
-        return Place(*msgspec.msgpack.decode(decoded, type=tuple[int, bytes, int, int]))
+        return SearchPlace(*msgspec.msgpack.decode(decoded, type=tuple[int, bytes, int, int]))
     except (ValueError, msgspec.DecodeError):
         raise BadArgument.named("cursor", "is not one that a search has returned") from None
 
 
-def first_place(ledger: "Ledger", search: JobSearch) -> Place:
+def first_place(ledger: "Ledger", search: JobSearch) -> SearchPlace:
     """Returns where a search begins. Reads a counter for each list, or for each queue."""
-    return Place(0, b"", 0, sum(each.size() for each in _lists(ledger, search)))
+    return SearchPlace(0, b"", 0, sum(each.size() for each in _lists(ledger, search)))
 
 
 def walk(
-    ledger: "Ledger", search: JobSearch, place: Place, limit: int
+    ledger: "Ledger", search: JobSearch, place: SearchPlace, limit: int
 ) -> Iterator[JobRecord | None]:
     """Looks at the next `limit` jobs: yields each that fits, None for each that does not.
 

@@ -114,7 +114,7 @@ def tags_from(text: str) -> frozenset[str]:
     return frozenset(tags)
 
 
-class Settings:
+class JobSettings:
     """The options of one space, made once for equal stored bytes."""
 
     __slots__ = (
@@ -186,7 +186,7 @@ def _read_tags(text: str) -> frozenset[str]:
         return frozenset()
 
 
-DEFAULTS: Final = Settings({})
+DEFAULTS: Final = JobSettings({})
 
 
 @lru_cache(maxsize=256)
@@ -199,8 +199,8 @@ def _read_rate(text: str) -> Rate | None:
 
 
 @lru_cache(maxsize=256)
-def settings_from(value: bytes) -> Settings:
-    return Settings(msgspec.msgpack.decode(value, type=dict[str, str]))
+def settings_from(value: bytes) -> JobSettings:
+    return JobSettings(msgspec.msgpack.decode(value, type=dict[str, str]))
 
 
 # --- operations -------------------------------------------------------------------------------
