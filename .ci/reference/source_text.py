@@ -71,7 +71,7 @@ class Source:
         the type for type checkers only, which is nothing that a reader needs to know."""
         text = self.segment(node)
         for quoted in _quoted(node):
-            text = text.replace(self.segment(quoted), quoted.value)
+            text = text.replace(self.segment(quoted), str(quoted.value))
         return text
 
     def _body(self) -> list[ast.stmt]:

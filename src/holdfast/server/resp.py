@@ -134,10 +134,8 @@ class RespConnection(asyncio.Protocol):
 
     def _answer_only(self, data: bytes) -> bool:
         """Answers the one command that `data` is, with nothing before it that waits. Returns False,
-        and has done nothing, if it is anything else, or has to wait for a turn.
-
-        Most packets are such. None of what limits a queue of commands can be reached by them.
-        """
+        and has done nothing, if it is anything else, or has to wait for a turn. Most packets are
+        such, and none of the limits of a queue of commands can be reached by them."""
         session = self.session
         if session.batch is not None or self._turns.is_over():
             return False
@@ -214,8 +212,7 @@ class RespConnection(asyncio.Protocol):
         self._pause_if_queue_is_full()
 
     def eof_received(self) -> bool:
-        """Handles the end of the client's commands: they are answered, and no wait outlives
-        them."""
+        """Answers what the client sent before it ended; no wait outlives it."""
         self._closing = True
         self._is_clear = False
         self.send_delayed()
@@ -456,10 +453,8 @@ class RespConnection(asyncio.Protocol):
                 self._transport.resume_reading()
 
     def _pause_if_memory_is_short(self) -> None:
-        """Counts a large request, or many, among those of all clients, which share a bound.
-
-        The commands of an open batch are among them.
-        """
+        """Counts large requests, and the commands of an open batch, among those of all clients,
+        which share a bound."""
         if not self._busy:
             self.session.let_go()
         held = self._received + self.session.held_bytes
@@ -495,8 +490,7 @@ class RespConnection(asyncio.Protocol):
         self._transport.close()
 
     def _close_idle(self) -> None:
-        quiet = self._server.loop.time() - self._last_heard
-        rest = self._bounds.idle_seconds - quiet
+        rest = self._last_heard + self._bounds.idle_seconds - self._server.loop.time()
         if rest <= 0 and not self._busy and not self.session.subscribed:
             self._transport.close()
             return
