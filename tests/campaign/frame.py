@@ -32,4 +32,14 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _sum(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
-    return {name: one.get(name, 0) + other.get(name, 0) for name in {**one, **other}}
+    """Adds counts; a figure that is the latest or the most of something is the larger one."""
+    return {
+        name: (max if name.startswith(("latest", "most")) else _plus)(
+            one.get(name, 0), other.get(name, 0)
+        )
+        for name in {**one, **other}
+    }
+
+
+def _plus(one: int, other: int) -> int:
+    return one + other

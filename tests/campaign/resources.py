@@ -12,6 +12,7 @@ attacked one takes. The time of the processor that its loop had meanwhile is sho
 """
 
 import contextlib
+import math
 import os
 import random
 import subprocess
@@ -19,7 +20,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, Literal
 
@@ -34,6 +35,7 @@ MOST_MEMORY: Final = 900 * MEGABYTE  # twice the unsent answers, one in the maki
 LEFT_MEMORY: Final = 160 * MEGABYTE  # that the allocator may keep afterwards
 LIVEZ_SECONDS: Final = 0.1  # the promise
 BACK_SECONDS: Final = 30.0
+OVERTIME_SECONDS: Final = 100.0  # beyond the time that is given, for attacks that were not run yet
 
 # By which a late answer is told: the delay behind the server that is left alone, or, on a machine
 # that does much else, the work of the loop before the answer.
@@ -113,9 +115,20 @@ def servers() -> Iterator[tuple[Server, Server]]:
 
 def run(random: random.Random, seconds: float) -> Result:
     """Runs each attack once, in random order, and again until the time is over."""
+    return _attack_servers(list(ATTACKS), random, seconds)
+
+
+def run_rest(left: Iterable[str], random: random.Random, seconds: float) -> Result:
+    """Runs the attacks that another run has left."""
+    wanted = set(left)
+    return _attack_servers([name for name in ATTACKS if name in wanted], random, seconds)
+
+
+def _attack_servers(names: list[str], random: random.Random, seconds: float) -> Result:
     with servers() as (server, alone):
         os.nice(10)  # attackers are on machines of their own, and take no time from the server
-        return oracle(server, alone, random, seconds)
+        most = seconds + OVERTIME_SECONDS
+        return oracle(server, alone, random, seconds, names=names, most_seconds=most)
 
 
 def oracle(
@@ -127,14 +140,19 @@ def oracle(
     scale: float = 1.0,
     measure: Measure = "latest",
     livez_seconds: float = LIVEZ_SECONDS,
+    names: Sequence[str] = tuple(ATTACKS),
+    most_seconds: float = math.inf,
 ) -> Result:
+    """Attacks a server until the time is over and every attack was run, or `most_seconds` are: then
+    the result names those that are left."""
     tried = {"attacks": 0, "latest /livez in ms": 0, "most memory in MiB": 0}
     broken: list[str] = []
     rows: dict[str, dict[str, int]] = {}
-    end = time.monotonic() + seconds
+    begin = time.monotonic()
+    end = begin + seconds
     asking = Asking(server, alone)
     while not tried["attacks"] or time.monotonic() < end:
-        for name in random.sample(list(ATTACKS), len(ATTACKS)):
+        for name in random.sample(names, len(names)):
             attacker = Attacker(server, random, scale)
             found, row = _attacked(server, asking, attacker, name, measure, livez_seconds)
             tried["attacks"] += 1
@@ -146,10 +164,12 @@ def oracle(
                 broken.append(f"{name}: the server is gone")
                 asking.close()
                 return Result(tried=tried, broken=broken, rows=rows)
-            if tried["attacks"] > len(ATTACKS) and time.monotonic() > end:
+            is_first = tried["attacks"] <= len(names)
+            if time.monotonic() > (begin + most_seconds if is_first else end):
                 break
     asking.close()
-    return Result(tried=tried, broken=broken, rows=rows)
+    left = [name for name in names if name not in rows]
+    return Result(tried=tried, broken=broken, rows=rows, left=left)
 
 
 def _attacked(

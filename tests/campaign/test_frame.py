@@ -64,14 +64,19 @@ def test_what_there_was_no_time_for_is_named_with_the_command_that_runs_it() -> 
 
 
 def test_the_figures_of_a_rest_are_added_to_those_of_the_run_that_left_it() -> None:
-    first = Result(tried={"kills": 3}, rows={"a": {"kills": 3}}, left=["b", "c"])
-    rest = Result(tried={"kills": 2}, rows={"b": {"kills": 2}}, broken=["b broke"], left=["c"])
+    first = Result(tried={"kills": 3, "latest in ms": 9}, rows={"a": {"kills": 3}}, left=["b", "c"])
+    rest = Result(
+        tried={"kills": 2, "latest in ms": 5},
+        rows={"b": {"kills": 2}},
+        broken=["b broke"],
+        left=["c"],
+    )
 
     both = run_of("x", first).followed_by(run_of("x", rest))
 
     assert both.seconds == 180
     assert both.result == Result(
-        tried={"kills": 5},
+        tried={"kills": 5, "latest in ms": 9},
         rows={"a": {"kills": 3}, "b": {"kills": 2}},
         broken=["b broke"],
         left=["c"],

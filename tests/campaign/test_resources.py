@@ -7,6 +7,7 @@ work of the loop is measured that comes before an answer, which a busy machine d
 import random
 
 from tests.campaign import resources
+from tests.campaign.attacks import ATTACKS
 
 
 def test_no_attack_takes_the_servers_memory_or_its_answers() -> None:
@@ -22,4 +23,21 @@ def test_no_attack_takes_the_servers_memory_or_its_answers() -> None:
         )
 
     assert result.broken == []
-    assert result.tried["attacks"] > 0
+    assert result.tried["attacks"] == len(ATTACKS)
+
+
+def test_attacks_that_there_was_no_time_for_are_named() -> None:
+    with resources.servers() as (server, alone):
+        result = resources.oracle(
+            server,
+            alone,
+            random.Random(17),
+            seconds=0,
+            scale=0.01,
+            names=["lines without end", "large heads", "compressed bodies"],
+            most_seconds=0,
+            livez_seconds=60,
+        )
+
+    assert result.tried["attacks"] == 1
+    assert len(result.left) == 2
