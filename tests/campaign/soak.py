@@ -1,9 +1,9 @@
 """Soak
 
 The same work over and over: a job is put, popped and completed, an entity, an event, a metric and a
-limit are written and expire; among 10,000 spaces, the oldest is dropped and a new one is created
-and filled. A process that uses the library does so with a clock that jumps days ahead and back, and
-a server does so for its clients. Given the minutes, it is 1,000,000 cycles.
+limit are written and expire; among 10,000 spaces, one is dropped, and created and filled again. A
+process that uses the library does so with a clock that jumps days ahead and back, and a server does
+so for its clients. Given the minutes, it is 1,000,000 cycles.
 
 Nothing may grow: not the files, not the memory, not the descriptors, not the threads. Each is
 measured all the time, and the line through the lowest values of the second half has to be level.
@@ -37,6 +37,7 @@ MOST_CYCLES: Final = 500_000  # of the library, and of the server
 CYCLES_TOGETHER: Final = 100  # of a round: one by itself, the others in one transaction
 ROUNDS_PER_JUMP: Final = 5  # of the clock
 SPACES_AT_ONCE: Final = 10_000
+CHANGING_SPACES: Final = 500  # of them
 FEW_SPACES_AT_ONCE: Final = 10  # of a run that is too short to create more
 FILLING_SECONDS: Final = 60.0  # of a run that is long enough
 STRETCHES: Final = 10  # of the second half; the lowest value of each counts
@@ -141,14 +142,18 @@ def take_round(space: Any, together: Together, first: int) -> None:
     work_off(space, together, 2 * CYCLES_TOGETHER)
 
 
-def fill_and_drop(store: Any, number: int, drop: Callable[[str], object], at_once: int) -> None:
-    """Creates a space, and drops the one that was created `at_once` rounds before."""
-    space = store.space(f"space {number}")
+def drop_and_fill(store: Any, number: int, drop: Callable[[str], object], at_once: int) -> None:
+    """Drops the oldest of the last few spaces, and creates and fills a new one of that name.
+
+    The names come again, since a server keeps the totals of every queue for nine days: what it
+    keeps grows with new names, and with nothing else.
+    """
+    name = f"space {at_once - 1 - number % min(at_once, CHANGING_SPACES)}"
+    drop(name)
+    space = store.space(name)
     space.jobs.put("mill", id="only")
     space.metrics.define({"own": {"sequences": [{"timeStep": 1, "expiry": 60}]}})
     space.metrics.incr("own")
-    if number >= at_once:
-        drop(f"space {number - at_once}")
 
 
 def fill(store: holdfast.Store, at_once: int) -> None:
@@ -201,7 +206,7 @@ def _cycle_in_library(folder: Path, seed: float, seconds: float, ours: Connectio
             for each in range(CYCLES_TOGETHER):
                 limiter.try_incr("hits", [f"{(counts['cycles'] + each) % MARKS}"])
             clock.advance(seconds=CYCLE_SECONDS * CYCLES_TOGETHER)
-            fill_and_drop(store, counts["spaces"], store.drop_space, at_once)
+            drop_and_fill(store, number, store.drop_space, at_once)
             if number % ROUNDS_PER_JUMP == 0:
                 ahead = random.choice([DAY, 30 * DAY, 3_600.0])
                 clock.advance(seconds=ahead)
@@ -241,9 +246,9 @@ def through_server(
             with client.batch() as batch:
                 work(batch)
 
-        for _ in _rounds(seconds, measure, counts):
+        for number in _rounds(seconds, measure, counts):
             take_round(client, together, counts["cycles"])
-            fill_and_drop(client, counts["spaces"], client.admin.drop_space, at_once)
+            drop_and_fill(client, number, client.admin.drop_space, at_once)
             if random.random() < 0.5:  # a client that goes away in the middle of something
                 client.close()
                 client = holdfast.connect(url)
