@@ -12,6 +12,7 @@ import hiredis
 import pytest
 
 import holdfast
+from holdfast.limits import MAX_JOB_DATA_BYTES
 from holdfast.server.addresses import Address
 from holdfast.server.application import make_dispatcher
 from holdfast.server.http import HttpApi
@@ -63,6 +64,11 @@ def write_much(client: RawClient) -> None:
     client.ask("JOBS.PUT", json.dumps({"queue": "q", "data": [[]] * 50_000}))
 
 
+def write_what_is_refused(client: RawClient) -> None:
+    with pytest.raises(hiredis.ReplyError, match="JOB_TOO_LARGE"):
+        raise client.ask("JOBS.PUT", json.dumps({"queue": "q", "data": "x" * MAX_JOB_DATA_BYTES}))
+
+
 @pytest.mark.usefixtures("no_collector")
 @pytest.mark.parametrize(
     "use",
@@ -73,6 +79,7 @@ def write_much(client: RawClient) -> None:
         send_a_half,
         send_much_that_is_refused,
         write_much,
+        write_what_is_refused,
     ],
 )
 def test_what_a_client_held_is_released_when_it_goes(

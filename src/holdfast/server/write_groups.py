@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from holdfast.engine.contract import Outcome
 from holdfast.engine.group_wait import GroupWait
-from holdfast.errors import ServerBusy, StoreUnreachable
+from holdfast.errors import HoldfastError, ServerBusy, StoreUnreachable
 from holdfast.limits import (
     LOOP_COMMITS_PAUSE_SECONDS,
     MAX_GROUP_ON_LOOP,
@@ -201,6 +201,9 @@ class WriteGroups:
     def _answers(self, group: Group, outcomes: list[Outcome[Any]]) -> Iterator[None]:
         """Answers one request after the other; the next group is committed meanwhile, and is
         answered when all of this one are."""
+        for outcome in outcomes:
+            if outcome.error is not None:
+                _forget_frames(outcome.error)
         if self._waiting:
             self._loop.call_soon(self._begin_group)
         else:
@@ -216,6 +219,14 @@ class WriteGroups:
                 self._report(error)  # one that can't be answered keeps no one else from it
             begin = end
             yield
+
+
+def _forget_frames(error: BaseException | None) -> None:
+    """Forgets where a refusal was raised: nobody is told that, and the frames hold the arguments of
+    the call and, in a circle, the error itself. Mistakes of ours keep theirs for the log."""
+    while isinstance(error, HoldfastError):
+        error.__traceback__ = None
+        error.__context__, error = None, error.__context__
 
 
 _space_of = itemgetter(0)  # of a `Step`
