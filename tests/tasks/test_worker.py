@@ -46,6 +46,27 @@ def test_all_that_is_due_is_run_and_what_it_puts(store: Store) -> None:
     assert store.jobs.counts("q").scheduled == 1
 
 
+def test_runs_are_counted_in_the_metrics_of_the_space(store: Store) -> None:
+    tasks = Tasks(queue="q")
+
+    @tasks.task(retries=0)
+    def check(number: int) -> None:
+        assert number
+
+    check.put_many(store, [(number,) for number in range(4)])
+    Worker(store, tasks).run_until_empty()
+    check.put(store, 1)
+    Worker(store, tasks).run_until_empty()
+
+    def runs(outcome: str) -> float:
+        entity = ["q", outcome]
+        return store.metrics.rate("runs", entity, latest=3_600, prefix="worker").total
+
+    assert runs("complete") == 4
+    assert runs("fail") == 1
+    assert store.metrics.defined() == {}
+
+
 def test_slots_run_at_the_same_time_under_names_of_their_own(store: Store) -> None:
     tasks, names = Tasks(queue="q"), set[str]()
     together = threading.Barrier(3, timeout=20)
@@ -359,6 +380,26 @@ def test_a_worker_without_the_right_to_work_says_which_grant_is_missing() -> Non
             ),
         ):
             Worker(client, tasks).start()
+
+
+def test_a_worker_that_may_not_write_metrics_says_so_and_runs_its_jobs(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    tasks, ran = Tasks(queue="q"), list[int]()
+
+    @tasks.task
+    def work(number: int) -> None:
+        ran.append(number)
+
+    caplog.set_level(logging.INFO, "holdfast.tasks")
+    with temporary_server() as url:
+        with holdfast.connect(url) as client:
+            client.admin.add_user("ann", ["write:default:jobs"], password="quiet-harbour-7")
+        with holdfast.connect(url.replace("//", "//ann:quiet-harbour-7@")) as client:
+            work.put(client, 7)
+            Worker(client, tasks).run_until_empty()
+    assert ran == [7]
+    assert "the runs of this worker are not counted: ann may not" in caplog.text
 
 
 def test_reports_wait_for_a_store_that_is_away(

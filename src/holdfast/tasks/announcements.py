@@ -1,4 +1,5 @@
-"""Announcements: a worker tells its store every few seconds that it is alive, and what it runs."""
+"""Announcements: a worker tells its store every few seconds that it is alive, what it runs, and how
+many runs have ended."""
 
 import logging
 import os
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from holdfast.errors import HoldfastError
 from holdfast.jobs.worker_programs import WorkerProgram, WorkerSlot
 from holdfast.limits import MAX_WORKER_NAMES, WORKER_PROGRAM_SECONDS
+from holdfast.tasks.run_counts import RunCounts
 from holdfast.version import VERSION
 
 if TYPE_CHECKING:
@@ -25,9 +27,10 @@ _EVERY_SECONDS: Final = WORKER_PROGRAM_SECONDS / 3  # two may be late before the
 class Announcements:
     """The thread that keeps the record of a worker fresh."""
 
-    def __init__(self, worker: "Worker", jobs: Any) -> None:
+    def __init__(self, worker: "Worker", where: Any) -> None:
         self._worker = worker
-        self._jobs = jobs
+        self._jobs = where.jobs
+        self._counts = RunCounts(None if worker.runtime.is_scripted else where, worker.figures)
         self._since = time.time()
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
@@ -40,11 +43,13 @@ class Announcements:
         self._thread.start()
 
     def close(self) -> None:
-        """Ends the thread and withdraws the record."""
+        """Ends the thread, withdraws the record and counts the last runs."""
         self._ended.set()
         if self._thread is not None:
             self._thread.join()
-        elif not self._worker.runtime.is_scripted:  # there, names are noted with each pop
+        self._counts.write()
+        # Where names are noted with each pop, there is a record even if nothing was announced.
+        if self._thread is None and not self._worker.runtime.is_scripted:
             return
         try:
             self._jobs.withdraw_worker(self._worker.name)
@@ -59,6 +64,7 @@ class Announcements:
                 _log.warning("worker %s could not announce itself: %s", self._worker.name, error)
             if self._ended.wait(_EVERY_SECONDS):
                 return
+            self._counts.write()
 
     def record(self) -> WorkerProgram:
         """Returns what the worker is and does now."""

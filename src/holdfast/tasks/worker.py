@@ -118,7 +118,7 @@ class Worker:
             order=order,
             prefetch=prefetch,
         )
-        self._announcements = Announcements(self, where.jobs)
+        self._announcements = Announcements(self, where)
 
     def _next_slot(self) -> tuple[str, int]:
         return f"{self.name}-{len(self.slots)}", len(self.slots)

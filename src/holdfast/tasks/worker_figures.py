@@ -52,6 +52,11 @@ class WorkerFigures:
         with self._lock:
             return sum(self.ended.values())
 
+    def ended_by_queue(self) -> dict[tuple[str, str], int]:
+        """Returns how many runs have ended, by queue and outcome."""
+        with self._lock:
+            return dict(self.ended)
+
     def begin(self, job: Job) -> None:
         """Notes the beginning of a run."""
         now = time.time()
