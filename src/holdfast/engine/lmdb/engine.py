@@ -374,13 +374,7 @@ class _View(LmdbView):
         engine, guard = self._engine, self._guard
         overlay = engine._overlay
         waiting = self._waiting = None if overlay is None else overlay.look()
-        try:
-            txn = engine._env.begin(engine._data) if engine._unusable is None else None
-        except lmdb.Error:
-            txn = None
-        if txn is None:
-            txn = engine._begin_snapshot()  # which frees a place among the readers, or says why not
-        self._txn = txn
+        txn = self._txn = engine._begin_snapshot()
         self._get = txn.get
         self.now = engine._clock()
         try:
