@@ -51,7 +51,8 @@ REASONS: Final = {
     "space wait for each other's disk",
     "entity put": "a commit checks versions and keeps its number; commits of one space wait for "
     "each other's disk",
-    "entity read": "the table's schema is read first, in a round trip of its own",
+    "entity read": "its Python runs twice: on the rows that led to it before, and on what was "
+    "fetched",
     "jobs in one space": "what several processes pop is locked before it is read, until it is on "
     "disk",
 }
