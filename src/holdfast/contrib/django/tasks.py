@@ -38,6 +38,8 @@ _PACKAGE: Final = _package()
 _base: Any = importlib.import_module(f"{_PACKAGE}.base")
 _signals: Any = importlib.import_module(f"{_PACKAGE}.signals")
 _exceptions: Any = importlib.import_module(f"{_PACKAGE}.exceptions")
+# Django 6 has another name for it than django-tasks.
+_InvalidTask: Any = getattr(_exceptions, "InvalidTask", None) or _exceptions.InvalidTaskError
 _Backend: Any = importlib.import_module(f"{_PACKAGE}.backends.base").BaseTaskBackend
 _Status: Any = _base.TaskResultStatus
 
@@ -106,10 +108,10 @@ class HoldfastBackend(_Backend):  # type: ignore[misc]  # the package depends on
         allowed = [config.name for config in apps.get_app_configs()]
         allowed += self.options.get("modules", [])
         if not any(path.startswith(f"{name}.") for name in allowed):
-            raise _exceptions.InvalidTaskError(f"{path} is not in an installed application")
+            raise _InvalidTask(f"{path} is not in an installed application")
         found = import_string(path)
         if not isinstance(found, _base.Task):
-            raise _exceptions.InvalidTaskError(f"{path} is not a task")
+            raise _InvalidTask(f"{path} is not a task")
         return found
 
     def _result(self, task: Any, id: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
