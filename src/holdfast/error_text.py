@@ -20,12 +20,20 @@ def shown(value: Any) -> str:
     ('1.5', "'a'", 'null', '{"gt": 1.5}')
     """
     try:
-        text = repr(value) if isinstance(value, str) else _text(value)
+        if isinstance(value, str):
+            return _shown_text(value)
+        text = _text(value)
     except (ValueError, RecursionError):  # an integer of thousands of digits, or endless nesting
         return f"a value of type {type(value).__name__}"
     if len(text) <= MAX_SHOWN_VALUE:
         return text
     return f"{text[:MAX_SHOWN_VALUE]}… ({len(text)} characters)"
+
+
+def _shown_text(value: str) -> str:
+    if len(value) <= MAX_SHOWN_VALUE:
+        return repr(value)
+    return f"{value[:MAX_SHOWN_VALUE]!r}… ({len(value)} characters)"
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:

@@ -33,17 +33,18 @@ class Unfit(NamedTuple):
         return f"{self.path} is {self.what}"
 
 
-def unfit_in(value: Any, name: str) -> Unfit | None:
+def unfit_in(value: Any, name: str, *, by_parts: bool = False) -> Unfit | None:
     """Returns the first part of `value` that would come back as something else, if there is one.
 
-    A tuple may come back as a list, and an enumeration's member that is a text or a number as that.
+    With `by_parts` it looks at each part, and never decodes all of them in one call. A tuple may
+    come back as a list, and an enumeration's member that is a text or a number as that.
 
     >>> print(unfit_in({"seen": [{1, 2}]}, "data"))
     data["seen"][0] is a set
     >>> unfit_in({"at": (1, 2.5), "ok": None}, "data")
     """
     try:
-        if _decode(encode(value)) == value:  # mostly so, and quicker than to look at each part
+        if not by_parts and _decode(encode(value)) == value:  # mostly so, and quicker
             return None
     except (TypeError, ValueError, RecursionError):
         pass  # found below, with its place

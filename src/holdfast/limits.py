@@ -150,6 +150,8 @@ COLLECTED_AT_ONCE: Final = 64  # values that are read before their size is check
 # due removals that a write makes: more than it can add, too few to notice
 EXPIRED_PER_WRITE: Final = 8
 EXPIRY_LOOK_SECONDS: Final = 0.01  # how often the writers of a space check for what is due
+# the same on a remote engine, where it is a range that each commit sends, and its server reads
+REMOTE_EXPIRY_LOOK_SECONDS: Final = 0.1
 EXPIRED_PER_STEP: Final = 500  # due removals in one transaction of a sweep
 EXPIRY_RETRY_MS: Final = 10  # the pause between two steps of one removal
 UNKNOWN_EXPIRY_RETRY_MS: Final = 60_000  # for a kind that another process may know how to remove
@@ -161,6 +163,13 @@ MAX_FAILURE_CHARACTERS: Final = 500  # of the exception in the notice of a faile
 
 NAMES_TO_COMPARE: Final = 1_000  # known names that a misspelt one is compared with
 MAX_SHOWN_VALUE: Final = 200  # characters of a value in an error message; the caller has the rest
+
+# --- caches -----------------------------------------------------------------------------------
+
+# names, records and patterns by which one cache finds what was made from them
+MAX_CACHED_BYTES: Final = 4 * 1024 * 1024
+# of one of them; what is made from a larger one is made again
+MAX_CACHED_KEY_BYTES: Final = 64 * 1024
 
 
 # --- tables -----------------------------------------------------------------------------------
@@ -212,6 +221,9 @@ MAX_STRETCHES: Final = 10_000
 MAX_QUERY_PLANS: Final = 64  # remembered for a table: the orders in which queries name its columns
 # of one put, update or delete: other writers wait for it, about 2 s
 MAX_CHANGED_ENTITIES: Final = 100_000
+# of a table: the sets of properties whose names its entities don't repeat; every call reads them
+MAX_NAME_LISTS: Final = 16
+MAX_NAME_LIST_BYTES: Final = 2_048  # of all names in them
 MAX_QUERIES: Final = 10_000  # of one `execute`, or of a TX of Meduza
 # entities named in one change notice; a larger change makes several
 MAX_NOTICE_CHANGES: Final = 1_000
@@ -254,6 +266,8 @@ MAX_BATCH_RECORDS: Final = 10_000  # records of a batch held in memory before th
 # records kept decoded between calls, in two generations; about 1 KiB each
 MAX_DECODED_RECORDS: Final = 2_048
 MAX_DECODED_SPACES: Final = 4  # spaces with decoded records: the ones written to most recently
+MAX_EXPANDED_KEYS: Final = 16_384  # keys of handlers kept for the next event; some 250 bytes each
+MAX_EXPANDED_TEXT: Final = 256  # characters of a text whose keys are kept
 MAX_EVENT_SCHEMA_BYTES: Final = 4 * 1024 * 1024  # a schema is compiled as a whole
 MAX_SCHEMA_NAME_BYTES: Final = 128  # a name is part of reports
 MAX_EXPRESSION_TERMS: Final = 1_000  # in one list of an expression
@@ -419,8 +433,11 @@ ACQUIRE_SECONDS: Final = 60.0  # how long `acquire` waits by default
 # the largest value as bytes of msgpack, with some space around it
 MAX_REQUEST_BYTES: Final = 80 * 1024 * 1024
 # JSON, and texts in msgpack and BSON: the largest data of a job, with some space around it. It is
-# decoded in one step of 20 ms, or 70 if its last letter makes it wide, while nobody is answered
+# decoded in one step of 20 ms, while nobody is answered
 MAX_REQUEST_TEXT_BYTES: Final = 17 * 1024 * 1024
+# texts as Python holds them, with 4 bytes for each letter if one of them is an emoji: each step on
+# them writes all of that memory, in some 25 ms. So 8 MiB may have emoji, and 17 MiB other letters
+MAX_REQUEST_DECODED_BYTES: Final = 2 * MAX_REQUEST_TEXT_BYTES
 # decoded in one step of some 20 ms, in which nobody else is answered
 MAX_REQUEST_VALUES: Final = 250_000
 MAX_BATCH_VALUES: Final = 1_000_000  # of all steps of a batch over HTTP, likewise
@@ -496,6 +513,8 @@ MAX_QUEUED_LONG: Final = 1_000  # long operations waiting for a thread; beyond i
 MAX_SCRIPTS: Final = 1_000  # loaded by clients; each is a client's build of one script
 MAX_SESSION_SCRIPTS: Final = 16  # of one connection once the shared ones are full
 MAX_CONNECTIONS: Final = 10_000  # over RESP and HTTP together
+MAX_SERVER_PROCESSES: Final = 64  # that serve one store on the same ports
+RESTARTED_PROCESS_SECONDS: Final = 1.0  # before a process of the server that ended is replaced
 IDLE_SECONDS: Final = 3_600.0  # a connection that is silent for longer is closed
 READING_THREADS: Final = 16  # that read at the same time from a remote engine
 LONG_OPERATIONS: Final = 8  # that run in threads at the same time

@@ -4,7 +4,6 @@ Both protocols of the server, the generated client, the reference and the permis
 from it: a method that a layer gains is served, described and guarded without another line.
 """
 
-import difflib
 import functools
 import inspect
 import operator
@@ -21,6 +20,7 @@ import msgspec
 from holdfast.admin import StoreAdmin
 from holdfast.declarations import Declaration, declared, public_name
 from holdfast.entities import Entities, StoreEntities
+from holdfast.error_text import nearest
 from holdfast.errors import BadInput, HoldfastError, UnknownOperation
 from holdfast.events import AnyEvent, Events, StoreEvents
 from holdfast.jobs import Jobs, StoreJobs
@@ -92,13 +92,13 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
         method = getattr(layer, self.method)
         if self.is_rare:
             return self._call_rare(method, arguments)
-        values = (*_values(arguments), _UNSET)
+        values = _values(arguments)
         # Mostly the first few are given and no others. By position they cost a third, and so do
         # the checks of the layer.
-        given = values.index(_UNSET)
-        if given <= self.in_order and given + values.count(_UNSET) == len(values):
+        given = len(values) - values.count(_UNSET)
+        if given <= self.in_order and _UNSET not in values[:given]:
             return method(*values[:given])
-        given = min(given, self.in_order)
+        given = min((*values, _UNSET).index(_UNSET), self.in_order)
         named = zip(arguments.__struct_fields__[given:], values[given:], strict=False)
         return method(
             *values[:given], **{name: value for name, value in named if value is not _UNSET}
@@ -140,8 +140,8 @@ def find(layer: str, name: str) -> Operation:
     operation = OPERATIONS.get(f"{layer}.{name}") or OPERATIONS_BY_METHOD.get(f"{layer}.{name}")
     if operation is not None:
         return operation
-    near = difflib.get_close_matches(f"{layer}.{name}", OPERATIONS, 1)
-    hint = f"Did you mean {near[0]}?" if near else f"The layers are {', '.join(LAYER_CLASSES)}."
+    near = nearest(f"{layer}.{name}", OPERATIONS)
+    hint = f"Did you mean {near}?" if near else f"The layers are {', '.join(LAYER_CLASSES)}."
     raise UnknownOperation(f"there is no operation {layer}.{name}", hint=hint)
 
 

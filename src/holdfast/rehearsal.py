@@ -43,7 +43,7 @@ class Rehearsal:
     def put(self, key: bytes, value: bytes) -> None:
         self._needs_space()
 
-    def put_all(self, pairs: dict[bytes, bytes]) -> None:
+    def put_all(self, pairs: dict[bytes, bytes], *, checked: bool = False) -> None:
         if pairs:
             self._needs_space()
 

@@ -5,7 +5,6 @@ Where users live, in the directory of the store (space 0):
 (0, "user", name)     -> User    digests of a password (scrypt) and of a token (SHA-256)
 """
 
-import difflib
 import hashlib
 import secrets
 from collections.abc import Callable, Sequence
@@ -16,6 +15,7 @@ import msgspec
 from holdfast.declarations import Role
 from holdfast.defaults import LAYERS
 from holdfast.engine.contract import Engine, Notice, Transaction
+from holdfast.error_text import nearest
 from holdfast.errors import BadInput, LastAdmin, UnknownUser, UserExists
 from holdfast.keys import pack, prefix_range
 from holdfast.limits import MAX_PASSWORD_BYTES, MAX_USER_NAME_BYTES
@@ -67,8 +67,8 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             missing = "space" if not space.strip() else "layer"
             raise BadInput(f"the grant {text!r} has an empty {missing}", hint=_EXPECTED)
         if layer and layer not in GRANTED:
-            near = difflib.get_close_matches(layer, GRANTED, 1)
-            there = f"Did you mean {near[0]!r}?" if near else f"There are {', '.join(GRANTED)}."
+            near = nearest(layer, GRANTED)
+            there = f"Did you mean {near!r}?" if near else f"There are {', '.join(GRANTED)}."
             raise BadInput(
                 f"the grant {text!r} is for the layer {layer!r}, which does not exist",
                 hint=f"{there} Behind a space with a colon in its name, write :* for all layers.",

@@ -129,3 +129,21 @@ def test_compressed_rows_take_the_short_way(store: Store, algorithm: str) -> Non
 
     assert page is not None
     assert [len(item["value"]) for item in page.items] == [1_000, 5, 9_000]
+
+
+@pytest.mark.parametrize("compressed", [(), (0,), (70, 71), range(150)], ids=repr)
+def test_pages_of_every_size_are_those_of_the_long_way(store: Store, compressed: Any) -> None:
+    store.tables.create(example())
+    rows = [
+        {"name": "a", "property": f"{n:03}", "value": "v" * (600 if n in compressed else 1)}
+        for n in range(150)
+    ]
+    store.tables.batch([{"op": "put", "table": "example", "attributes": row} for row in rows])
+
+    with store.view() as view:
+        plan = catalogue.find(view.raw, "example")
+        for limit in (1, 63, 64, 65, 128, 149, 150, 151):
+            query = Query(attributes={"name": "a"}, limit=limit)
+            short = fast_page(view.raw, plan, None, {"name": "a"}, limit)
+            assert short is not None
+            assert short == get_page(view.raw, plan, query)

@@ -1,7 +1,9 @@
 """The errors that all others derive from."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
+
+MAX_ERROR_CHARACTERS: Final = 16 * 1024  # of a message or hint; what it quotes loses its middle
 
 
 class HoldfastError(Exception):
@@ -18,14 +20,24 @@ class HoldfastError(Exception):
     position: int | None = None
 
     def __init__(self, message: str = "", *, hint: str | None = None) -> None:
+        message = _shortened(message)
         super().__init__(message)
         self.message = message
         if hint is not None:
-            self.hint = hint
+            self.hint = _shortened(hint)
 
     def __str__(self) -> str:
         end = "" if self.message.endswith("?") else "."
         return f"{self.message}{end} {self.hint}" if self.hint else self.message
+
+
+def _shortened(text: str) -> str:
+    """Returns a text that says enough: one that quotes a value of megabytes would be copied, sent
+    and written to logs as a whole."""
+    if len(text) <= MAX_ERROR_CHARACTERS:
+        return text
+    half = MAX_ERROR_CHARACTERS // 2
+    return f"{text[:half]}… ({len(text):,} characters) …{text[-half:]}"
 
 
 class BadInput(HoldfastError):

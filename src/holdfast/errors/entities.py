@@ -92,7 +92,7 @@ class UnknownColumn(BadInput, AttributeError):
     def among(cls, model: str, name: str, known: Iterable[str]) -> "UnknownColumn":
         from difflib import get_close_matches  # loaded only when there is something to say
 
-        near = get_close_matches(name, list(known), 1)
+        near = get_close_matches(name[:200], list(known), 1)
         ask = f", did you mean '{near[0]}'?" if near else ""
         return cls(f"{model} has no column '{name}'{ask}")
 

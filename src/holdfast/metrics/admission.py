@@ -48,7 +48,7 @@ def decide(
         which = condition.name, suffix
         group = groups.get(which)
         if group is None:
-            state = read_limit_state(reader, condition_keys(keys, condition), suffix, now)
+            state = read_limit_state(reader, condition_keys[keys, condition], suffix, now)
             group = groups[which] = Group(state)
         group.amount += amount
         placed.append((operation, group))
@@ -94,7 +94,7 @@ def try_incr(
     keys, namespace, now = where
     if len(asked) == 1:
         [(condition, entity, amount)] = asked
-        place, suffix = condition_keys(keys, condition), suffix_of(entity, namespace)
+        place, suffix = condition_keys[keys, condition], suffix_of(entity, namespace)
         only = hit_of(condition)(tx, place, suffix, amount, now)
         return BatchResult(allowed=only.allowed, retry_after=only.retry_after, results=[only])
     store_specs(tx, keys, plan, asked)
@@ -119,7 +119,7 @@ def incr(tx: Transaction, plan: LimiterPlan, asked: list[CheckedOperation], wher
     try:
         for condition, entity, amount in asked:
             if amount:
-                place, suffix = condition_keys(keys, condition), suffix_of(entity, namespace)
+                place, suffix = condition_keys[keys, condition], suffix_of(entity, namespace)
                 tx.add(place.stem_of(int(now / condition.step)) + suffix, amount)
                 tx.delete(place.summaries + suffix)
     except NotACounter as error:

@@ -3,12 +3,12 @@
 import math
 import re
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
-from holdfast.error_text import shown
+from holdfast.bounded_cache import BoundedCache
+from holdfast.error_text import did_you_mean, shown
 from holdfast.errors import BadLimit, BadWindow, UnknownCondition
 from holdfast.keys import pack_int
 from holdfast.limits import (
@@ -31,7 +31,7 @@ from holdfast.metrics.records import (
     Window,
     encode_spec,
 )
-from holdfast.metrics.specs import is_positive, nearest
+from holdfast.metrics.specs import is_positive
 
 Algorithm: TypeAlias = Literal["estimate", "strict", "log", "gcra", "token_bucket"]
 
@@ -166,9 +166,14 @@ class ConditionKeys:
         return stem
 
 
-@lru_cache(maxsize=1_024)
-def condition_keys(keys: Keys, condition: CompiledCondition) -> ConditionKeys:
-    return ConditionKeys(keys, condition)
+def _condition_keys(place: tuple[Keys, CompiledCondition]) -> ConditionKeys:
+    return ConditionKeys(*place)
+
+
+# By the keys of a prefix and the condition.
+condition_keys: Final = BoundedCache(
+    _condition_keys, entries=1_024, size_of=lambda place: len(place[0].spec(place[1].name))
+)
 
 
 class LimiterPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -181,7 +186,9 @@ class LimiterPlan(msgspec.Struct, frozen=True, kw_only=True):
     def find(self, name: str) -> CompiledCondition:
         found = self.conditions.get(name) if isinstance(name, str) else None
         if found is None:
-            raise UnknownCondition(f"unknown condition {name!r}{nearest(name, self.conditions)}")
+            raise UnknownCondition(
+                f"unknown condition {name!r}{did_you_mean(name, self.conditions)}"
+            )
         return found
 
 
@@ -196,7 +203,7 @@ def make_plan(
         return conditions
     if algorithm not in ALGORITHMS:
         raise BadLimit(
-            f"unknown algorithm {algorithm!r}{nearest(algorithm, ALGORITHMS)}",
+            f"unknown algorithm {algorithm!r}{did_you_mean(algorithm, ALGORITHMS)}",
             hint=f"There are {', '.join(ALGORITHMS)}.",
         )
     if not _is_whole(bucket_count) or not 1 <= bucket_count <= MAX_BUCKET_COUNT:
@@ -222,7 +229,7 @@ def as_condition(given: Any) -> LimitCondition:
         raise BadLimit(f"a condition has `limit` and `window`, not {shown(given)}")
     for field in given:
         if field not in LimitCondition.__struct_fields__:
-            known = nearest(field, LimitCondition.__struct_fields__)
+            known = did_you_mean(field, LimitCondition.__struct_fields__)
             raise BadLimit(f"a condition has the unknown field {field!r}{known}")
     if "limit" not in given:
         raise BadLimit("a condition has no limit")
@@ -245,14 +252,13 @@ def _compiled(
     if not isinstance(name, str) or not name:
         raise BadLimit(f"a condition's name is a string that is not empty, not {name!r}")
     # 60 and 60.0 are equal, and results tell the window as it was given.
-    return _compile(name, condition, bucket_count, algorithm, type(condition.window).__name__)
+    return _compiled_before[
+        name, condition, bucket_count, algorithm, type(condition.window).__name__
+    ]
 
 
-@lru_cache(maxsize=1_024)
-def _compile(
-    name: str, condition: LimitCondition, bucket_count: int, algorithm: str, _: str
-) -> CompiledCondition:
-    """Returns a compiled condition; requests mostly repeat the same ones, hence the cache."""
+def _compile(asked: tuple[str, LimitCondition, int, str, str]) -> CompiledCondition:
+    name, condition, bucket_count, algorithm, _ = asked
     step = condition.window / bucket_count
     if algorithm in WITH_BUCKETS and step < MIN_TIME_STEP:
         raise BadLimit(
@@ -287,6 +293,10 @@ def _compile(
         is_strict=algorithm == "strict",
         is_summarized=algorithm in WITH_BUCKETS and bucket_count <= MAX_SUMMARIZED_BUCKETS,
     )
+
+
+# Requests mostly repeat the same conditions.
+_compiled_before: Final = BoundedCache(_compile, entries=1_024)
 
 
 def _limit(given: Any) -> int:

@@ -1,9 +1,9 @@
 """Entity keys tell apart the instances of a metric: one count for each user, say."""
 
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
+from holdfast.bounded_cache import BoundedCache
 from holdfast.error_text import shown
 from holdfast.errors import BadMetricKey, EmptyPrefix
 from holdfast.keys import pack
@@ -118,19 +118,21 @@ def suffix_of(entity: EntityKey, namespace: str) -> bytes:
     """Returns the end of every key of `entity`: its scope and its components."""
     known, suffix = entity.packed
     if known != namespace:
-        suffix = _suffix(GLOBAL if entity.is_global else namespace, entity.components)
+        suffix = _suffixes[GLOBAL if entity.is_global else namespace, entity.components]
         entity.packed = (namespace, suffix)  # in one step, as other threads may have their own
     return suffix
 
 
 def suffix_of_list(components: list[Any], namespace: str) -> bytes:
     """Like `suffix_of`, for a local entity that is given as a list and needs no object."""
-    return _suffix(namespace, _flat(components))
+    return _suffixes[namespace, _flat(components)]
 
 
-@lru_cache(maxsize=8_192)
-def _suffix(scope: int | str, components: tuple[str, ...]) -> bytes:
-    return pack(scope, components)
+def _suffix(scope_and_components: tuple[int | str, tuple[str, ...]]) -> bytes:
+    return pack(*scope_and_components)
+
+
+_suffixes: Final = BoundedCache(_suffix, entries=8_192)
 
 
 def entity_of(scope: int | str, components: tuple[str, ...]) -> EntityKey:

@@ -17,9 +17,10 @@ of a bucket are next to each other for `top`, and a read of one entity is a `get
 buckets. A limiter would do that for each hit; `window_summaries.py` makes it one read.
 """
 
-from functools import lru_cache
+from sys import getsizeof
 from typing import Final
 
+from holdfast.bounded_cache import BoundedCache, bounded_cache
 from holdfast.keys import pack, pack_int, pack_str, prefix_range
 
 LAYER: Final = 5
@@ -55,7 +56,7 @@ class Keys:
         return self._families[family]
 
     def spec(self, metric: str) -> bytes:
-        return spec_key(self._families[SPECS], metric)
+        return _spec_keys[self._families[SPECS], metric]
 
     def metric(self, metric: str) -> bytes:
         """Returns the beginning of all bucket keys of a metric."""
@@ -63,7 +64,7 @@ class Keys:
 
     def sequence(self, metric: str, sequence: str) -> bytes:
         """Returns the beginning of a sequence's bucket keys; the bucket and the entity follow."""
-        return sequence_stem(self._families[BUCKETS], metric, sequence)
+        return _sequence_stems[self._families[BUCKETS], metric, sequence]
 
     def of_entity(self, family: int, name: str, suffix: bytes) -> bytes:
         """Returns the key of an entity in one of the families that have no buckets."""
@@ -76,28 +77,42 @@ class Keys:
         return self._families[FIXED_WINDOWS] + pack_str(name)
 
 
-@lru_cache(maxsize=1_024)
+@bounded_cache(1_024)
 def keys_of(space: bytes, prefix: tuple[str, ...]) -> Keys:
     return Keys(space, prefix)
 
 
-@lru_cache(maxsize=1_024)
-def named_keys(space: bytes, prefix: str) -> Keys:
-    """Returns the keys of a prefix that is one string, as most are."""
+def _named_keys(space_and_prefix: tuple[bytes, str]) -> Keys:
+    space, prefix = space_and_prefix
     return keys_of(space, (prefix,))
 
 
-@lru_cache(maxsize=4_096)
-def spec_key(specs: bytes, metric: str) -> bytes:
+# By space and prefix: the keys of a prefix that is one string, as most are.
+named_keys: Final = BoundedCache(_named_keys, entries=1_024)
+
+
+def _spec_key(place: tuple[bytes, str]) -> bytes:
+    specs, metric = place
     return specs + pack_str(metric)
 
 
-@lru_cache(maxsize=4_096)
-def sequence_stem(buckets: bytes, metric: str, sequence: str) -> bytes:
+_spec_keys: Final = BoundedCache(_spec_key, entries=4_096)
+
+
+def _sequence_stem(place: tuple[bytes, str, str]) -> bytes:
+    buckets, metric, sequence = place
     return buckets + pack_str(metric) + pack_str(sequence)
 
 
-@lru_cache(maxsize=1_024)
+_sequence_stems: Final = BoundedCache(_sequence_stem, entries=4_096)
+
+
+def _stems_bytes(arguments: tuple[bytes, int, int]) -> int:
+    stem, first, last = arguments
+    return (last - first + 1) * getsizeof(stem)
+
+
+@bounded_cache(1_024, size_of=_stems_bytes)
 def window_stems(stem: bytes, first: int, last: int) -> tuple[bytes, ...]:
     """Returns the buckets from `first` to `last` of one sequence, each without its entity.
 

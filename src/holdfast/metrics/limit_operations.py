@@ -33,7 +33,7 @@ class ScopedOperations:
         if self._scope is not None:
             prefix, namespace = self._scope.fill(prefix, namespace)
         if type(prefix) is str:
-            keys = named_keys(tx.space, prefix)
+            keys = named_keys[tx.space, prefix]
         else:
             keys = keys_of(tx.space, as_prefix(prefix))
         if namespace is not NAMESPACE:

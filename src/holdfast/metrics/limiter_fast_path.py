@@ -7,9 +7,9 @@ one function without a call that it could do without. Whatever is different take
 """
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any, Final, Protocol, TypeAlias
 
+from holdfast.bounded_cache import BoundedCache
 from holdfast.engine.contract import Reader, Transaction
 from holdfast.errors import MetricOverflow, NotACounter
 from holdfast.limits import MAX_UNITS
@@ -54,7 +54,7 @@ class SingleHits:
         self._plan = plan
         self._namespace = namespace
         self._places: dict[str, tuple[ConditionKeys, Hit]] = {
-            name: (condition_keys(keys, condition), hit_of(condition))
+            name: (condition_keys[keys, condition], hit_of(condition))
             for name, condition in plan.conditions.items()
         }
 
@@ -114,13 +114,18 @@ _Known: TypeAlias = tuple[
 _NOTHING: Final[_Known] = (b"", -1, -1, b"", 0, 0, b"", None)
 
 
-@lru_cache(maxsize=8_192)
-def _memory(place: ConditionKeys, suffix: bytes) -> list[Any]:
+def _memory(place_and_suffix: tuple[ConditionKeys, bytes]) -> list[Any]:
     """Returns the key of an entity's summary, and facts about the last one that was there.
 
     The next hit mostly finds that one, in the same window: it need not be taken apart again.
     """
+    place, suffix = place_and_suffix
     return [place.summaries + suffix, _NOTHING]
+
+
+_memories: Final = BoundedCache(
+    _memory, entries=8_192, size_of=lambda key: len(key[0].spec) + len(key[1])
+)
 
 
 def _hit_window(
@@ -132,7 +137,7 @@ def _hit_window(
         registry.store_spec(tx, place.keys, condition.name, condition.metric, condition.asks)
     window, step, limit = condition.window, condition.step, condition.limit
     first, last = int((now - window) / step), int(now / step)
-    memory = _memory(place, suffix)
+    memory = _memories[place, suffix]
     key, known = memory
     value = tx.get(key)
     summary, since, until, head, units, prev_total, counter, numbers = known

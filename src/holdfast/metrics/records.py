@@ -3,12 +3,12 @@
 A result has no defaults, so that every protocol writes every field, nulls included.
 """
 
-from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
+from holdfast.bounded_cache import BoundedCache
 from holdfast.error_text import shown
 from holdfast.errors import BadInput, WrongMetricType
 
@@ -101,10 +101,8 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder(StoredSpec).decode
 
 
-@lru_cache(maxsize=1_024)
-def decode_spec(value: bytes) -> StoredSpec:
-    """Returns the spec in a stored value; every increment reads the same few, hence the cache."""
-    return _decode(value)
+# Returns the spec in a stored value; every increment reads the same few, hence the cache.
+decode_spec: Final[Callable[[bytes], StoredSpec]] = BoundedCache(_decode, entries=1_024).__getitem__
 
 
 def encode_spec(spec: StoredSpec) -> bytes:

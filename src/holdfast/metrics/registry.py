@@ -11,7 +11,7 @@ import msgspec
 
 from holdfast import expiry
 from holdfast.engine.contract import Reader, Transaction
-from holdfast.error_text import shown
+from holdfast.error_text import did_you_mean, shown
 from holdfast.errors import BadInput, BadRange, SpecConflict, UnknownMetric
 from holdfast.keys import after, pack, prefix_range, unpack
 from holdfast.limits import MAX_LISTED_BUCKETS, SWEEP_SECONDS
@@ -36,7 +36,7 @@ from holdfast.metrics.records import (
     decode_spec,
     encode_spec,
 )
-from holdfast.metrics.specs import nearest, same_step
+from holdfast.metrics.specs import same_step
 
 OnConflict: TypeAlias = Literal["refuse", "discard"]
 
@@ -63,7 +63,7 @@ def stored_spec(reader: Reader, keys: Keys, name: str) -> StoredSpec:
 def unknown_metric(reader: Reader, keys: Keys, name: str) -> UnknownMetric:
     """Returns the error for a metric that is not defined, with the nearest name that is."""
     known = [found for found, _ in stored_specs(reader, keys)]
-    return UnknownMetric(f"unknown metric {name!r}{nearest(name, known)}")
+    return UnknownMetric(f"unknown metric {name!r}{did_you_mean(name, known)}")
 
 
 def stored_specs(reader: Reader, keys: Keys) -> list[tuple[str, StoredSpec]]:

@@ -2,10 +2,9 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from typing import Any, Final, TypeAlias
 
-from holdfast.error_text import shown
+from holdfast.error_text import did_you_mean, shown
 from holdfast.errors import BadInput, BadMetricSpec, UnknownMetric
 from holdfast.limits import (
     MAX_BUCKETS,
@@ -73,12 +72,6 @@ def normalize_metric(name: str, spec: Any) -> Metric:
     )
 
 
-def nearest(name: object, known: Iterable[str]) -> str:
-    """Returns `, did you mean 'x'?` for the nearest known name, or nothing."""
-    matches = get_close_matches(str(name), list(known), n=1)
-    return f", did you mean {matches[0]!r}?" if matches else ""
-
-
 def listed(given: Any, what: str) -> list[Any]:
     """Returns `given` as a list; raises for anything else, and names it."""
     if type(given) is list:
@@ -92,7 +85,7 @@ def known_metric(metrics: Mapping[str, Metric], name: str) -> Metric:
     """Returns the metric of that name, or raises an error with the nearest name."""
     metric = metrics.get(name) if isinstance(name, str) else None
     if metric is None:
-        raise UnknownMetric(f"unknown metric {name!r}{nearest(name, metrics)}")
+        raise UnknownMetric(f"unknown metric {name!r}{did_you_mean(name, metrics)}")
     return metric
 
 
@@ -168,7 +161,9 @@ def _fields(spec: Any, struct: Any, known: Iterable[str], where: str) -> Mapping
 def _refuse_unknown(fields: Mapping[str, Any], known: Iterable[str], where: str) -> None:
     for field in fields:
         if field not in known:
-            raise BadMetricSpec(f"{where} has the unknown field {field!r}{nearest(field, known)}")
+            raise BadMetricSpec(
+                f"{where} has the unknown field {field!r}{did_you_mean(field, known)}"
+            )
 
 
 def _typed(fields: Mapping[str, Any], field: str, kind: type, default: Any, where: str) -> Any:

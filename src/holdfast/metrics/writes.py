@@ -1,11 +1,12 @@
 """One flush: a list of writes, checked whole before the first is made."""
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache, partial
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
+from holdfast.bounded_cache import BoundedCache
 from holdfast.engine.contract import Transaction
-from holdfast.error_text import shown
+from holdfast.error_text import did_you_mean, shown
 from holdfast.errors import BadInput
 from holdfast.limits import MAX_UNITS
 from holdfast.metrics import registry
@@ -15,7 +16,7 @@ from holdfast.metrics.kinds import KINDS, find_operation
 from holdfast.metrics.layout import Keys
 from holdfast.metrics.records import Number, Write, decode_spec
 from holdfast.metrics.rounding import units_of
-from holdfast.metrics.specs import listed, nearest
+from holdfast.metrics.specs import listed
 from holdfast.metrics.totals import check_time
 
 
@@ -64,7 +65,7 @@ def incr_one(
     spec = tx.get(keys.spec(name)) if type(name) is str else None
     if spec is None:
         raise registry.unknown_metric(tx, keys, name)
-    counter = _counter_of(keys, name, spec)
+    counter = _counters[keys, name, spec]
     metric = counter.metric
     if type(value) is not int or metric.resolution != 1 or not 0 <= value <= MAX_UNITS:
         value = units_of(value, metric.resolution)
@@ -73,12 +74,17 @@ def incr_one(
     counter.add(tx, suffix_of(entity, namespace), value, at)
 
 
-@lru_cache(maxsize=4_096)
-def _counter_of(keys: Keys, name: str, spec: bytes) -> Counter:
+def _counter_of(place: tuple[Keys, str, bytes]) -> Counter:
     """Returns the counter of a stored spec. The same few are asked for with every increment."""
+    keys, name, spec = place
     stored = decode_spec(spec)
     find_operation(name, stored.metric, "incr")
     return Counter(keys, name, stored)
+
+
+_counters: Final = BoundedCache(
+    _counter_of, entries=4_096, size_of=lambda place: len(place[0].spec(place[1])) + len(place[2])
+)
 
 
 def _as_write(given: Any) -> Write:
@@ -86,7 +92,7 @@ def _as_write(given: Any) -> Write:
         raise BadInput(f"a write is an object with `metric`, not {shown(given)}")
     for field in given:
         if field not in Write.__struct_fields__:
-            known = nearest(field, Write.__struct_fields__)
+            known = did_you_mean(field, Write.__struct_fields__)
             raise BadInput(f"a write has the unknown field {field!r}{known}")
     if "metric" not in given:
         raise BadInput("a write has no metric")

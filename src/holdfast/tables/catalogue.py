@@ -2,13 +2,13 @@
 
 import sys
 from collections.abc import Mapping
-from functools import lru_cache
 from itertools import islice
 from typing import Any, Final
 
 import msgspec
 
 from holdfast import expiry
+from holdfast.bounded_cache import BoundedCache
 from holdfast.engine.contract import Reader, Transaction, read_counter
 from holdfast.error_text import did_you_mean, shown
 from holdfast.errors import InvalidTableQuery, InvalidTableSchema, TableNotFound, UnsupportedPart
@@ -28,7 +28,7 @@ def find(reader: Reader, table: str) -> TablePlan:
     """Returns the plan of a table of this space, of its own or by default. Reads 1 key."""
     if type(table) is str:
         try:
-            place = _cached_plan(reader.space, table)
+            place = _cached_plans[reader.space, table]
             value = reader.get(place.key)
             record, plan = place.found
             if value == record and plan is not None:
@@ -56,9 +56,12 @@ class _CachedPlan:
         self.found: tuple[bytes, TablePlan | None] = b"", None
 
 
-@lru_cache(maxsize=4096)
-def _cached_plan(space: bytes, table: str) -> _CachedPlan:
+def _cached_plan(space_and_table: tuple[bytes, str]) -> _CachedPlan:
+    space, table = space_and_table
     return _CachedPlan(keys_of(space).table(table))
+
+
+_cached_plans: Final = BoundedCache(_cached_plan, entries=4096)
 
 
 def not_found(table: str, reader: Reader | None = None) -> TableNotFound:

@@ -5,7 +5,6 @@ and every process that reads them compiles them again: no cache has to be invali
 """
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from hashlib import blake2b
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
@@ -13,6 +12,7 @@ from zlib import crc32
 
 import msgspec
 
+from holdfast.bounded_cache import BoundedCache
 from holdfast.errors import RowKeyTooLong, TableUnavailable
 from holdfast.keys import pack_int, pack_str
 from holdfast.keys.encoding import COMPLEMENT
@@ -356,9 +356,7 @@ class TablePlan:
         )
 
 
-@lru_cache(maxsize=4096)
-def plan_of(record: bytes) -> TablePlan:
-    """Returns the plan of a table, from the bytes of its record."""
+def _plan_of(record: bytes) -> TablePlan:
     found = _RECORD.decode(record)
     if found.layout > LAYOUT:
         raise TableUnavailable(
@@ -366,6 +364,10 @@ def plan_of(record: bytes) -> TablePlan:
             hint="Install a newer Holdfast.",
         )
     return TablePlan(found)
+
+
+# Returns the plan of a table, from the bytes of its record.
+plan_of: Final[Callable[[bytes], TablePlan]] = BoundedCache(_plan_of, entries=4096).__getitem__
 
 
 def pack_value(attribute: Attribute, value: Any) -> Any:

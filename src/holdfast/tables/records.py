@@ -28,7 +28,7 @@ class DefaultRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """The schema of domain `*`, kept in the space `*` and copied into every other."""
 
     schema: bytes
-    is_template: bool = False  # in the space `*`, where it is no table
+    is_template: bool = False  # in the space `*`: copied into others, not used itself
     unfinished: str = ""  # of a template: "create" or "drop" while it is carried into the others
 
 
