@@ -40,6 +40,11 @@ class Child:
         self._process.start()
         theirs.close()
 
+    @property
+    def connection(self) -> Any:
+        """Returns what to wait for, beside other children, until it has sent something."""
+        return self._ours
+
     def send(self, message: Any) -> None:
         self._ours.send(message)
 

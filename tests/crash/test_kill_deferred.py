@@ -222,6 +222,7 @@ def die_before_the_end_of_a_commit(path: str, durability: str, connection: Conne
         head = lock_file.read(64)
         lock_file.seek(head.index(last.to_bytes(8, "little")))
         lock_file.write((last - 1).to_bytes(8, "little"))
+    engine._overlay._lease.acquire()  # type: ignore[attr-defined]  # as each commit does
     with engine._env.begin(write=True):  # type: ignore[attr-defined]
         connection.send("inside")
         connection.recv()

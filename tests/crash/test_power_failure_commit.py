@@ -22,6 +22,7 @@ from holdfast.engine.lmdb import open_store, overlay, redo_log
 from holdfast.engine.lmdb.commits import Commits
 from holdfast.engine.lmdb.file_writes import replay
 from holdfast.engine.lmdb.overlay import Overlay
+from holdfast.engine.lmdb.sharing import Sharing
 from holdfast.errors import LogDamaged
 from tests.crash.test_power_failure import PAGE, change, content_of
 from tests.processes import Child, start
@@ -224,6 +225,7 @@ class Machine:
             assert self.other.receive() == "open"
         elif self.other is not None and draw < 0.95:
             self.disk.watch_lmdb(lambda: self.other.ask(seed))  # type: ignore[union-attr]
+            self.disk.sync(LOG)  # which the other has synced, or not touched
         elif self.other is not None:
             self.part(seed)
 
@@ -239,8 +241,14 @@ class Machine:
             self.other.ask(seed)
             self.other.kill()
             self.disk.known[DATA] = meta + self.disk.read(DATA)[META_BYTES:]
-            self.unsure = True
+            if meta != self.disk.read(DATA)[:META_BYTES]:
+                self.unsure = True
+                self.sharing().holder = 1  # some process: it had the lease
+        self.disk.sync(LOG)
         self.other = None
+
+    def sharing(self) -> Sharing:
+        return self.engine._files.sharing  # type: ignore[attr-defined,no-any-return]
 
     def run_until_it_has_failed_often(self) -> None:
         for _ in range(100):

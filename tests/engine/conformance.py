@@ -133,6 +133,23 @@ class Conformance(NoticeConformance):
         with engine.view() as view:
             assert view.get_many([b"a", b"n"]) == [None, None]
 
+    @pytest.mark.parametrize("checked", [False, True])
+    def test_pairs_that_are_put_at_once_are_all_there(self, engine: Engine, checked: bool) -> None:
+        pairs = {b"key%d" % number: b"value" for number in range(20)}
+
+        def work(tx: Transaction) -> list[bytes | None]:
+            tx.put(b"key0", b"before")
+            tx.put_all(pairs, checked=checked)
+            tx.put_all({}, checked=checked)
+            tx.put(b"key1", b"after")
+            return tx.get_many([b"key0", b"key1", b"key2", b"none"])
+
+        found = engine.transact(work)
+
+        assert found == [b"value", b"after", b"value", None]
+        with engine.view() as view:
+            assert dict(view.scan(b"key", b"kez")) == pairs | {b"key1": b"after"}
+
     def test_the_result_of_the_work_comes_back(self, engine: Engine) -> None:
         assert engine.transact(lambda tx: tx.get(b"nothing") or 42) == 42
 

@@ -19,7 +19,15 @@ from hypothesis import strategies as st
 
 from holdfast.engine import open_engine
 from holdfast.engine.contract import Engine, Notice, Transaction
-from holdfast.engine.lmdb import file_writes, flusher, log_lease, open_store, overlay, redo_log
+from holdfast.engine.lmdb import (
+    file_writes,
+    flusher,
+    log_lease,
+    open_store,
+    overlay,
+    pending,
+    redo_log,
+)
 from holdfast.errors import StoreFull, ViewOnlyReads
 from holdfast.limits import COMMITS_WITHOUT_LOG
 from tests.processes import start
@@ -134,7 +142,7 @@ def test_lmdb_gets_what_waits_sooner_when_no_more_is_committed(
     before = lmdb_commits(engine)
     seconds = itertools.count(step=30)  # between two looks at the clock
     clock = SimpleNamespace(monotonic=lambda: float(next(seconds)))
-    monkeypatch.setattr(overlay, "time", clock)
+    monkeypatch.setattr(pending, "time", clock)
     monkeypatch.setattr(flusher, "time", clock)
 
     put(engine, b"a", b"1")

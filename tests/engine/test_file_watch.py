@@ -87,7 +87,7 @@ def test_a_file_that_does_not_exist_has_no_watch(tmp_path: Path) -> None:
 
 def test_a_hub_closes_its_watch(file: Path) -> None:
     before = len(os.listdir("/proc/self/fd"))
-    hub = NoticeHub(ListLog(kept=1), watched=file)
+    hub = NoticeHub(ListLog(kept=1), watched=(file,))
     subscription = hub.subscribe(lambda notice: True)
     subscription.close()
 

@@ -1,5 +1,6 @@
 """The states of a process: whether its commits may wait, and whether it holds the lease."""
 
+import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -17,15 +18,16 @@ from holdfast.engine.lmdb import log_lease
 from holdfast.engine.lmdb.log_lease import (
     CLOSED,
     DEFERRING,
-    DIRECT,
     FAILED,
     FAILING,
+    PASSING,
     TRANSITIONS,
     YIELDING,
     LeaseState,
     LogLease,
 )
 from holdfast.engine.lmdb.redo_log import RedoLog
+from holdfast.engine.lmdb.sharing import Sharing
 from tests.repetitions import repeated
 
 
@@ -33,30 +35,33 @@ class Process:
     """A lease with its folder, log and LMDB environment, and another process beside it."""
 
     def __init__(self, path: Path, *, synced: bool) -> None:
-        self.folder, self._other = Folder(path, "commit"), Folder(path, "commit")
+        self.folder, self.neighbour = Folder(path, "commit"), Folder(path, "commit")
         self.log = RedoLog(path, synced=synced)
-        self.log.begin(shared=False)
+        self.log.begin()
+        self.sharing = Sharing(path)
         self._env = lmdb.open(str(path), subdir=True, map_size=2**20)
         self.lease = LogLease(
             self._env,
             self.folder,
             self.log,
+            self.sharing,
             synced=synced,
             look_seconds=3600.0,
             look_if_alone=lambda: None,
         )
 
     def holds_the_lock(self) -> bool:
-        if self._other.take_lease(wait=False):
-            self._other.leave_lease()
+        if self.neighbour.take_lease(wait=False):
+            self.neighbour.leave_lease()
             return False
         return True
 
     def close(self) -> None:
         self._env.close()
         self.log.close()
+        self.sharing.close()
         self.folder.close()
-        self._other.close()
+        self.neighbour.close()
 
 
 @pytest.fixture
@@ -74,43 +79,92 @@ def test_the_module_shows_the_table_of_transitions() -> None:
     assert shown == TRANSITIONS
 
 
-def test_commits_wait_from_the_first_that_takes_the_lease_until_another_process_comes(
+def keep(process: Process) -> bool:
+    """Keeps the lease for commits that wait, as the first of them does."""
+    lease = process.lease
+    kept = lease.acquire() and lease.prepare_log() and lease.keep()
+    lease.release()
+    return kept
+
+
+def test_the_lease_is_kept_from_the_first_commit_that_waits_until_another_process_comes(
     process: Process,
 ) -> None:
-    lease, log = process.lease, process.log
-    assert (lease.state, lease.may_defer(), process.holds_the_lock()) == (DIRECT, True, False)
+    lease, sharing = process.lease, process.sharing
+    assert (lease.state, process.holds_the_lock()) == (PASSING, False)
 
-    assert lease.take()
-    assert (lease.state, process.holds_the_lock()) == (DEFERRING, True)
-    log.shared = True
+    assert keep(process)
+    assert (lease.state, sharing.kept, process.holds_the_lock()) == (DEFERRING, True, True)
+    sharing.shared = True
     lease.look_for_others()
-    assert (lease.state, lease.may_defer()) == (YIELDING, False)
+    assert (lease.state, process.holds_the_lock()) == (YIELDING, True)
     lease.leave()
 
-    assert (lease.state, lease.take(), process.holds_the_lock()) == (DIRECT, False, False)
+    assert (lease.state, sharing.kept, process.holds_the_lock()) == (PASSING, False, False)
+    assert not keep(process)
+
+
+def test_beside_other_processes_the_lease_is_held_for_a_commit(process: Process) -> None:
+    process.sharing.shared = True
+
+    process.lease.acquire()
+    during = process.holds_the_lock(), process.sharing.holder
+    process.lease.release()
+
+    assert during == (True, os.getpid())
+    assert (process.holds_the_lock(), process.sharing.holder) == (False, 0)
+
+
+def test_a_caller_that_must_not_wait_gets_no_lease_that_another_process_holds(
+    process: Process,
+) -> None:
+    assert process.neighbour.take_lease(wait=False)
+
+    assert not process.lease.acquire(wait=False)
+
+    assert not process.lease.taken
+    process.neighbour.leave_lease()
+    assert process.lease.acquire(wait=False)
+    process.lease.release()
+
+
+def test_after_a_process_that_was_killed_with_the_lease_lmdb_is_synced_first(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced = []
+    monkeypatch.setattr(LogLease, "_settle", lambda lease: synced.append("settled"))
+    process.lease._is_settled = True
+    process.lease.acquire()
+    process.lease.release()
+    assert synced == []
+
+    process.sharing.holder = 1
+
+    process.lease.acquire()
+    process.lease.release()
+    assert synced == ["settled"]
 
 
 def test_a_process_that_gives_up_waiting_stops_nothing(process: Process) -> None:
-    assert process.lease.take()
-    process.log.shared = True
+    assert keep(process)
+    process.sharing.shared = True
     process.lease.look_for_others()
 
-    process.log.shared = False
+    process.sharing.shared = False
+    process.lease.look_for_others()
 
-    assert process.lease.may_defer()
     assert process.lease.state is DEFERRING
 
 
 def test_a_log_that_failed_is_not_used_again(process: Process) -> None:
-    assert process.lease.take()
+    assert keep(process)
 
     process.lease.note_failure()
     assert (process.lease.state, process.holds_the_lock()) == (FAILING, True)
     process.lease.leave()
 
     assert (process.lease.state, process.holds_the_lock()) == (FAILED, False)
-    assert not process.lease.may_defer()
-    assert not process.lease.take()
+    assert not process.lease.prepare_log()
 
 
 def test_a_log_that_can_not_be_prepared_is_not_used(
@@ -121,37 +175,37 @@ def test_a_log_that_can_not_be_prepared_is_not_used(
 
     monkeypatch.setattr(RedoLog, "prepare", fail)
 
-    assert not process.lease.take()
+    assert not keep(process)
     assert (process.lease.state, process.holds_the_lock()) == (FAILED, False)
 
 
 def test_a_forked_child_leaves_the_lease_to_its_parent(process: Process) -> None:
-    assert process.lease.take()
+    assert keep(process)
 
     process.lease.forked()
 
     assert (process.lease.state, process.holds_the_lock()) == (CLOSED, True)
-    assert not process.lease.take()
 
 
 def test_a_step_that_the_table_does_not_have_is_an_error(process: Process) -> None:
-    with pytest.raises(AssertionError, match="DIRECT is followed by FAILING"):
-        process.lease.note_failure()
+    with pytest.raises(AssertionError, match="PASSING is followed by PASSING"):
+        process.lease.leave()
 
 
-def if_held(process: Process, step: Callable[[LogLease], None]) -> None:
-    if process.lease.is_held():
-        step(process.lease)
+def leave(process: Process) -> None:
+    if process.lease.is_kept():
+        process.lease.leave()
 
 
 STEPS: dict[str, Callable[[Process], object]] = {
-    "take": lambda process: process.lease.take(),
-    "come": lambda process: setattr(process.log, "shared", True),
-    "go": lambda process: setattr(process.log, "shared", False),
+    "keep": keep,
+    "take": lambda process: process.lease.acquire(),
+    "release": lambda process: process.lease.release(),
+    "come": lambda process: setattr(process.sharing, "shared", True),
+    "go": lambda process: setattr(process.sharing, "shared", False),
     "look": lambda process: process.lease.look_for_others(),
-    "ask": lambda process: process.lease.may_defer(),
-    "fail": lambda process: if_held(process, LogLease.note_failure),
-    "leave": lambda process: if_held(process, LogLease.leave),
+    "fail": lambda process: process.lease.note_failure(),
+    "leave": leave,
 }
 
 
@@ -159,15 +213,16 @@ STEPS: dict[str, Callable[[Process], object]] = {
 @given(st.lists(st.sampled_from(sorted(STEPS)), max_size=30))
 def test_whatever_happens_the_state_agrees_with_the_lock_of_the_folder(steps: list[str]) -> None:
     with TemporaryDirectory() as folder, closing(Process(Path(folder), synced=False)) as process:
-        failed = False
+        lease, failed = process.lease, False
         for step in steps:
             STEPS[step](process)
-            state = process.lease.state
-            assert process.holds_the_lock() is process.lease.is_held()
-            failed = failed or state is FAILING
-            assert not failed or state in (FAILING, FAILED)
-        process.lease.close()
-        assert (process.lease.state, process.holds_the_lock()) == (CLOSED, False)
+            assert process.holds_the_lock() is lease.taken
+            assert lease.taken or not lease.is_kept()
+            assert process.sharing.kept is lease.is_kept()
+            failed = failed or step == "fail"
+            assert not failed or lease.state in (FAILING, FAILED)
+        lease.close()
+        assert (lease.state, process.holds_the_lock()) == (CLOSED, False)
 
 
 def test_a_store_that_is_idle_holds_no_lease(tmp_path: Path) -> None:
@@ -181,6 +236,6 @@ def test_a_store_that_is_idle_holds_no_lease(tmp_path: Path) -> None:
     while lease.state is DEFERRING:  # ends when all is flushed
         pass
 
-    assert (before, during, lease.state) == (DIRECT, DEFERRING, DIRECT)
+    assert (before, during, lease.state) == (PASSING, DEFERRING, PASSING)
     engine.close()
     assert lease.state is CLOSED

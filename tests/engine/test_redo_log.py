@@ -31,7 +31,7 @@ def test_of_a_log_that_was_cut_anywhere_whole_records_are_left(
     newer: list[dict[bytes, bytes | None]],
     data: st.DataObject,
 ) -> None:
-    log.begin(shared=False)
+    log.begin()
     log.restart(7)
     for each in older:
         log.write(log.record(each), log.position)
@@ -64,7 +64,7 @@ def test_of_another_boot_only_a_log_that_was_synced_counts(
 ) -> None:
     log = RedoLog(tmp_path, synced=synced)
     assert not log.counts()
-    log.begin(shared=False)
+    log.begin()
     assert log.counts()
 
     monkeypatch.setattr(folder, "boot_id", lambda: "another one")

@@ -74,8 +74,12 @@ class Transaction(Reader, Protocol):
 
     def put(self, key: bytes, value: bytes) -> None: ...
 
-    def put_all(self, pairs: dict[bytes, bytes]) -> None:
-        """Puts every pair, in less time than a `put` for each takes."""
+    def put_all(self, pairs: dict[bytes, bytes], *, checked: bool = False) -> None:
+        """Puts every pair, in less time than a `put` for each takes.
+
+        With `checked` the caller answers for what `put` would check: keys and values are bytes, of
+        a few kilobytes at most, and every key begins with the space.
+        """
         ...
 
     def delete(self, key: bytes) -> None: ...

@@ -28,15 +28,17 @@ class FileWatch:
         self._only_woken = _polling(self._woken)
 
     @classmethod
-    def of(cls, path: Path) -> Self | None:
-        """Returns a watch on a file, or None where there can be none."""
+    def of(cls, *paths: Path) -> Self | None:
+        """Returns a watch on files, or None where there can be none."""
         library: Any = ctypes.CDLL(None, use_errno=True)
         if not hasattr(library, "inotify_init1") or not hasattr(os, "eventfd"):
             return None
         events = library.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
         if events < 0:
             return None  # the user has as many as are allowed
-        if library.inotify_add_watch(events, os.fsencode(path), _MODIFIED) < 0:
+        if any(
+            library.inotify_add_watch(events, os.fsencode(path), _MODIFIED) < 0 for path in paths
+        ):
             os.close(events)
             return None
         try:

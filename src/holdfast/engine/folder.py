@@ -4,9 +4,11 @@ data.mdb, lock.mdb   LMDB's own
 opening.lock         locked for the moment in which a process opens or closes the store
 users.lock           locked, shared, by every process that has the store open; names the durability
 checkpoint.lock      locked by the process that makes a checkpoint
-lease.lock           locked by the process whose commits wait for LMDB together
+lease.lock           locked by the process that commits, to the log or to LMDB's file; written to
+                     when a commit has notices for other processes
 writing.lock         locked by the process that is next to write to LMDB's file
-redo                 those commits
+redo                 commits that LMDB's file lacks
+sharing              what the processes that have the store open tell each other
 redo-state           says that there is such a log, and which one
 checkpoint           in interval mode: the state to return to after a power failure
 seal                 checksums of data.mdb, if the store was closed in peace
@@ -21,7 +23,7 @@ import fcntl
 import os
 import stat
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, Final
@@ -68,6 +70,9 @@ class WriteTurn:
             self._threads.release()
 
 
+# Behind the durability in users.lock. Versions without a shared log take it for another durability,
+# and stay out: they would commit without the lease.
+_SHARES_THE_LOG: Final = ", shared log"
 _renameat2: Final = getattr(ctypes.CDLL(None), "renameat2", None)
 _HERE: Final = -100  # AT_FDCWD: names are paths
 _EXCHANGE: Final = 2  # RENAME_EXCHANGE
@@ -77,7 +82,7 @@ FILE_MODE: Final = 0o600
 FILES: Final = frozenset(
     """
     data.mdb data.mdb-new lock.mdb opening.lock users.lock checkpoint.lock lease.lock
-    writing.lock redo
+    writing.lock redo sharing
     redo-state redo-state-new checkpoint checkpoint-new seal seal-new reserve unfinished-copy
     """.split()  # noqa: SIM905  # a list would take one line a name
 )
@@ -97,7 +102,8 @@ class Folder:
             self._opening = self._open_file("opening.lock")
             self._users = self._open_file("users.lock")
             self._checkpoint = self._open_file("checkpoint.lock")
-            self._lease = self._open_file("lease.lock")
+            self.lease_file = path / "lease.lock"
+            self._lease = self._open_file(self.lease_file.name)
             self.write_turn = WriteTurn(self._open_file("writing.lock"))
         except OSError as error:
             self.close()
@@ -128,11 +134,18 @@ class Folder:
         `alone` is what `is_ours_alone` has said: asked again, it might say otherwise, and a first
         user has more to bring in order than a later one.
         """
+        mine = f"{self.durability}{_SHARES_THE_LOG}"
         if alone:
-            os.pwrite(self._users, self.durability.encode(), 0)
-            os.ftruncate(self._users, len(self.durability))
+            os.pwrite(self._users, mine.encode(), 0)
+            os.ftruncate(self._users, len(mine))
         else:
-            current = os.pread(self._users, 32, 0).decode(errors="replace")
+            found = os.pread(self._users, 32, 0).decode(errors="replace")
+            current = found.removesuffix(_SHARES_THE_LOG)
+            if found == current:
+                raise StoreBusy(
+                    f"{self.path} is open in a process with an older version of Holdfast",
+                    hint="Close it there first: use one version on one folder at a time.",
+                )
             if current != self.durability:
                 raise StoreBusy(
                     f"{self.path} is open in another process with durability {current!r}, "
@@ -142,14 +155,31 @@ class Folder:
         self.stay()
 
     def take_lease(self, *, wait: bool) -> bool:
-        """Takes the lease: the commits of its holder may wait in memory."""
+        """Takes the lease: only its holder may commit."""
         if wait:
-            lock_wait.lock(self._lease, self.path)
+            fcntl.flock(self._lease, fcntl.LOCK_EX)
             return True
         return lock_wait.try_lock(self._lease)
 
     def leave_lease(self) -> None:
         fcntl.flock(self._lease, fcntl.LOCK_UN)
+
+    def await_lease(self, is_not_needed: Callable[[], bool]) -> bool:
+        """Waits until the lease is free, and takes it, or until it is not needed. Returns whether
+        it was taken; raises `StoreBusy` if its holder is stopped."""
+        taken = False
+
+        def is_free() -> bool:
+            nonlocal taken
+            taken = not is_not_needed() and lock_wait.try_lock(self._lease)
+            return taken or is_not_needed()
+
+        lock_wait.await_free(is_free, lambda: lock_wait.holder_of(self._lease), self.path)
+        return taken
+
+    def tell_of_notices(self) -> None:
+        """Wakes the processes that wait for notices: they watch the file of the lease."""
+        os.pwrite(self._lease, b"n", 0)
 
     @contextmanager
     def checkpointing(self) -> Iterator[None]:

@@ -27,7 +27,7 @@ def try_lock(file: int) -> bool:
 
 def lock(file: int, path: Path) -> None:
     """Locks a file of the store in `path`, or raises `StoreBusy`."""
-    await_free(lambda: try_lock(file), lambda: _holder(file), path)
+    await_free(lambda: try_lock(file), lambda: holder_of(file), path)
 
 
 def await_free(is_free: Callable[[], bool], holder: Callable[[], int], path: Path) -> None:
@@ -57,7 +57,7 @@ def _busy(pid: int, path: Path, waited: float) -> StoreBusy:
     )
 
 
-def _holder(file: int) -> int:
+def holder_of(file: int) -> int:
     """Returns the process that has a file locked; 0 if the system does not tell."""
     found = os.fstat(file)
     name = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"

@@ -41,10 +41,10 @@ class NoticeHub:
     """Follows the log while anyone is subscribed, and hands each notice to those who want it."""
 
     def __init__(
-        self, log: Log, *, poll_seconds: float = POLL_SECONDS, watched: Path | None = None
+        self, log: Log, *, poll_seconds: float = POLL_SECONDS, watched: tuple[Path, ...] = ()
     ) -> None:
         self._log = log
-        self._watched = watched  # a file that every commit of another process writes to
+        self._watched = watched  # every commit of another process with notices writes to one
         self._watch: FileWatch | None = None  # of the thread that follows, while there is one
         self._poll_seconds = poll_seconds  # how often to look unwoken
         self._lock = threading.Lock()  # guards the position and the list of subscribers
@@ -110,7 +110,7 @@ class NoticeHub:
         return any([subscription.waiting for subscription in self._subscriptions])
 
     def watch(self) -> FileWatch | None:
-        return None if self._watched is None else FileWatch.of(self._watched)
+        return FileWatch.of(*self._watched) if self._watched else None
 
     def catch_up(self) -> None:
         """Hands out the notices of all commits that have returned so far."""
@@ -146,8 +146,8 @@ class NoticeHub:
                 subscription.deliver(notices, forgotten)
 
     def _start_following(self) -> None:
-        if self._watched is not None and self._watch is None:
-            self._watch = FileWatch.of(self._watched)
+        if self._watch is None:
+            self._watch = self.watch()
         self._thread = threading.Thread(target=self._follow, name="holdfast-notices", daemon=True)
         self._thread.start()
 
@@ -239,7 +239,8 @@ class NoticeSubscription:
 
     def wants_own(self, notice: Notice) -> bool:
         """Returns whether a notice of this process is to be kept for the subscriber."""
-        return self.wants(notice) and (self.may_want is None or self.may_want(notice.topic))
+        # Mostly nobody may: the shorter question comes first.
+        return (self.may_want is None or self.may_want(notice.topic)) and self.wants(notice)
 
     def deliver(self, notices: list[Notice], forgotten: int) -> None:
         """Takes what the hub read, and drops the oldest if the subscriber does not keep up."""

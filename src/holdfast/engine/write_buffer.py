@@ -181,8 +181,9 @@ class WriteBuffer:
             key, value = check_pair(key, value, self.space)
         self.written[key] = value
 
-    def put_all(self, pairs: dict[bytes, bytes]) -> None:
-        if not pairs:
+    def put_all(self, pairs: dict[bytes, bytes], *, checked: bool = False) -> None:
+        if checked or not pairs:
+            self.written.update(pairs)
             return
         # All keys lie between the first and the last one, so these two answer for all of them.
         if (

@@ -9,7 +9,8 @@ engine.py        views, transactions, backups and checks of an open store begin 
 commits.py       runs the transactions of a group, in memory or in LMDB
 overlay.py       holds commits that LMDB gets later; redo_log.py makes them durable until then,
                  disk_space.py reserves disk blocks for them, flusher.py is the thread that flushes
-log_lease.py     the states of a process: whether its commits may wait
+log_lease.py     who may commit, and the states of a process; pending.py follows the commits of
+                 others, by what sharing.py lets processes tell each other
 checkpointer.py  interval mode: saves states to return to after a power failure
 """
 

@@ -31,6 +31,7 @@ from holdfast.engine.lmdb.write_buffers import (
     ShortBuffer,
     TooLong,
     TransactionBuffer,
+    somebody_hears,
 )
 from holdfast.errors import HoldfastError, StoreFull, StoreUnusable
 from holdfast.limits import MAX_SHORT_OPERATIONS
@@ -101,7 +102,7 @@ class Commits:
         """Commits the transactions of a request together if they are short, and leaves their
         outcomes in it. If it has none afterwards, nothing has happened."""
         overlay = self._overlay
-        base = None if overlay is None else overlay.begin()
+        base = None if overlay is None else overlay.begin(waits=False)
         if overlay is None or base is None:
             return
         try:
@@ -161,14 +162,17 @@ class Commits:
         except BaseException:
             self._end_deferred()
             raise
-        txn = self._begin()
         try:
-            tx = LmdbTransaction(txn, space, self._clock())
-            yield tx
-        except BaseException:
-            txn.abort()
-            raise
-        self._commit(txn, tx.notices, _tell_no_one, tx.writes)
+            txn = self._begin()
+            try:
+                tx = LmdbTransaction(txn, space, self._clock())
+                yield tx
+            except BaseException:
+                txn.abort()
+                raise
+            self._commit(txn, tx.notices, _tell_no_one, tx.writes)
+        finally:
+            self._end_deferred()
         self.groups += 1
 
     # --- one transaction -------------------------------------------------------------------------
@@ -223,7 +227,9 @@ class Commits:
         try:
             base = None if overlay is None else overlay.begin()
             if overlay is None or base is None:
-                return self._run_directly(work, space, request)
+                outcome = self._run_directly(work, space, request)
+                self._end_deferred()
+                return outcome
             tx = TransactionBuffer(base, space, self._clock(), base.written, base.seen)
             outcome = Outcome(work(tx))
             # As `_telling` does, without the cost of a call.
@@ -263,17 +269,20 @@ class Commits:
     def _run_together(self, steps: list[Step], group: Group) -> None:
         if self._run_together_deferred(steps, group):
             return
-        txn = self._begin()
         try:
-            together = TransactionBuffer(LmdbReader(txn, b"", 0.0), b"", 0.0)
-            outcomes = [self._run_stacked(together, work, space) for work, space in steps]
-            write_out(txn, together)
-            together.make_notices(_somebody_hears)
-        except BaseException:
-            txn.abort()
-            raise
-        publish = partial(_publish, group, outcomes)
-        self._commit(txn, together.notices, publish, len(together.written))
+            txn = self._begin()
+            try:
+                together = TransactionBuffer(LmdbReader(txn, b"", 0.0), b"", 0.0)
+                outcomes = [self._run_stacked(together, work, space) for work, space in steps]
+                write_out(txn, together)
+                together.make_notices(somebody_hears)
+            except BaseException:
+                txn.abort()
+                raise
+            publish = partial(_publish, group, outcomes)
+            self._commit(txn, together.notices, publish, len(together.written))
+        finally:
+            self._end_deferred()
 
     def _run_together_deferred(self, steps: list[Step], group: Group) -> bool:
         """Runs a group in memory; False, and it was not run, if it has to commit directly."""
@@ -359,11 +368,6 @@ def _publish(group: Group, outcomes: list[Outcome[Any]]) -> None:
 def _telling(request: CommitRequest | None, outcome: Outcome[Any]) -> Callable[[], None]:
     """Returns the callback for the caller of a single transaction; without one it is told later."""
     return _tell_no_one if request is None else partial(setattr, request, "outcomes", [outcome])
-
-
-def _somebody_hears(topic_prefix: str) -> bool:
-    """Returns True: other processes have the store open and may subscribe to anything."""
-    return True
 
 
 def _tell_no_one() -> None:

@@ -60,6 +60,17 @@ class DiskSpace:
         self._sure = min(self._reserved - self._end, RESERVED_BYTES)
         return True
 
+    def note(self, keys: int, value_bytes: int) -> None:
+        """Notes writes that another process has committed, and reserved space for."""
+        self._keys += keys
+        self._value_bytes += value_bytes
+        self._sure = -1
+
+    def restart(self) -> None:
+        """Forgets all: another process has brought what waited into LMDB's file."""
+        self._keys = self._value_bytes = self.needed = 0
+        self.forget()
+
     def used(self) -> None:
         """Notes that all waiting commits are in LMDB's file, which grew by no more than they
         needed."""

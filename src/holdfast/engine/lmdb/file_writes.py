@@ -1,9 +1,13 @@
-"""Writes into LMDB's file: those of a buffer, and those in the log of a stopped process."""
+"""Writes into LMDB's file: those of buffers, and those in the log of a stopped process."""
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import lmdb
 
+from holdfast.engine.contract import Notice
+from holdfast.engine.folder import Folder
+from holdfast.engine.lmdb.environment import explain
 from holdfast.engine.lmdb.redo_log import Found, RedoLog, Writes
 from holdfast.engine.lmdb.transaction import LmdbTransaction
 from holdfast.engine.write_buffer import WriteBuffer
@@ -51,3 +55,58 @@ def is_open(txn: Any) -> bool:
     except lmdb.Error:
         return False
     return True
+
+
+class FileWriter:
+    """Commits buffers to LMDB's file."""
+
+    def __init__(
+        self,
+        env: Any,
+        data: Any,
+        folder: Folder,
+        *,
+        store_notices: Callable[[Any, list[Notice]], None],
+        note_written: Callable[[int], None],
+    ) -> None:
+        self._env = env
+        self._data = data
+        self._folder = folder
+        self._store_notices = store_notices
+        self._note_written = note_written
+
+    def commit(
+        self, buffers: Sequence[WriteBuffer], *, touch: bool, done: Callable[[], None]
+    ) -> bool:
+        """Writes buffers, each above the one before it, in one LMDB commit, and calls `done` as
+        soon as that is made. Says whether Ctrl-C struck when it was too late to undo it.
+
+        LMDB makes no commit of nothing; with `touch` there is always something.
+        """
+        try:
+            with self._folder.write_turn:
+                txn = self._env.begin(db=self._data, write=True)
+        except lmdb.Error as error:
+            raise explain(error, self._folder.path) from error
+        try:
+            for buffer in buffers:
+                write_out(txn, buffer)
+            notices = [notice for buffer in buffers for notice in buffer.notices]
+            if notices or touch:
+                self._store_notices(txn, notices)
+            txn.commit()
+            done()
+            self._note_written(sum([len(buffer.written) for buffer in buffers]))
+        except KeyboardInterrupt:
+            if is_open(txn):
+                txn.abort()
+                raise
+            done()
+            return True
+        except lmdb.Error as error:
+            txn.abort()
+            raise explain(error, self._folder.path) from error
+        except BaseException:
+            txn.abort()
+            raise
+        return False

@@ -1,20 +1,26 @@
-"""Whether commits may wait in memory: the folder's lease, and the states that a process passes.
+"""Who may commit: the folder's lease, and the states that a process passes.
 
-    state      lease  commits                               is followed by
-    DIRECT     no     go to LMDB                            DEFERRING, FAILED, CLOSED
-    DEFERRING  yes    wait in the overlay and the redo log  DIRECT, YIELDING, FAILING, CLOSED
-    YIELDING   yes    go to LMDB: another process has       DIRECT, DEFERRING, FAILING, CLOSED
-                      opened the store and waits for the
-                      lease
-    FAILING    yes    go to LMDB: the log can't be written  FAILED, CLOSED
-    FAILED     no     go to LMDB, for ever                  CLOSED
-    CLOSED     no     are refused                           CLOSED
+Only the process that holds the lease may append to the redo log or commit to LMDB's file.
 
-A process takes the lease for its first commit that waits, and leaves it when nothing waits any
-more. Only a process that is alone may take it: the redo log says if others have the store open.
+    state      lease       commits                           is followed by
+    PASSING    per commit  go to the log that all processes  DEFERRING, FAILED, CLOSED
+                           read, or to LMDB
+    DEFERRING  kept        wait in the overlay and the log;  PASSING, YIELDING, FAILING, CLOSED
+                           nobody else has the store open
+    YIELDING   kept        end with the next flush: another  PASSING, DEFERRING, FAILING, CLOSED
+                           process has opened the store
+    FAILING    kept        go to LMDB: the log can't be      FAILED, CLOSED
+                           written
+    FAILED     per commit  go to LMDB, for ever              CLOSED
+    CLOSED     no          are refused                       CLOSED
+
+A process that is alone keeps the lease from its first commit that waits until nothing waits any
+more. Beside other processes it takes the lease for each commit, or group of them, and reads first
+what the others have appended to the log.
 """
 
 import enum
+import os
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -22,13 +28,15 @@ from typing import Any, Final
 import lmdb
 
 from holdfast.engine.folder import Folder
+from holdfast.engine.lmdb.environment import explain
 from holdfast.engine.lmdb.redo_log import RedoLog
+from holdfast.engine.lmdb.sharing import Sharing
 
 
 class LeaseState(enum.Enum):
-    """Where the commits of this process go, and who may write to the redo log."""
+    """Where the commits of this process go, and how long it holds the lease."""
 
-    DIRECT = enum.auto()
+    PASSING = enum.auto()
     DEFERRING = enum.auto()
     YIELDING = enum.auto()
     FAILING = enum.auto()
@@ -37,7 +45,7 @@ class LeaseState(enum.Enum):
 
 
 # Every commit asks for one of them, and a name of this module is found sooner than a member.
-DIRECT: Final = LeaseState.DIRECT
+PASSING: Final = LeaseState.PASSING
 DEFERRING: Final = LeaseState.DEFERRING
 YIELDING: Final = LeaseState.YIELDING
 FAILING: Final = LeaseState.FAILING
@@ -45,19 +53,18 @@ FAILED: Final = LeaseState.FAILED
 CLOSED: Final = LeaseState.CLOSED
 
 TRANSITIONS: Final[Mapping[LeaseState, frozenset[LeaseState]]] = {
-    DIRECT: frozenset({DEFERRING, FAILED, CLOSED}),
-    DEFERRING: frozenset({DIRECT, YIELDING, FAILING, CLOSED}),
-    YIELDING: frozenset({DIRECT, DEFERRING, FAILING, CLOSED}),
+    PASSING: frozenset({DEFERRING, FAILED, CLOSED}),
+    DEFERRING: frozenset({PASSING, YIELDING, FAILING, CLOSED}),
+    YIELDING: frozenset({PASSING, DEFERRING, FAILING, CLOSED}),
     FAILING: frozenset({FAILED, CLOSED}),
     FAILED: frozenset({CLOSED}),
     CLOSED: frozenset({CLOSED}),
 }
-_HELD: Final = (DEFERRING, YIELDING, FAILING)
-_LOG_IS_USABLE: Final = (DIRECT, DEFERRING, YIELDING)
+_KEPT: Final = (DEFERRING, YIELDING, FAILING)
 
 
 class LogLease:
-    """The lease of one process on the redo log of its store.
+    """The lease of one process on its store.
 
     Its methods are called with the overlay's lock; `state` may be read without it.
     """
@@ -67,98 +74,146 @@ class LogLease:
         env: Any,
         folder: Folder,
         log: RedoLog,
+        sharing: Sharing,
         *,
         synced: bool,
         look_seconds: float,
         look_if_alone: Callable[[], None],
     ) -> None:
-        self.state = DIRECT
+        self.state = PASSING
+        self.taken = False  # this process holds the lease at this moment
         self._env = env
         self._folder = folder
         self._log = log
+        self._sharing = sharing
         self._synced = synced
         self._look_seconds = look_seconds
         self._look_if_alone = look_if_alone
         self._next_look = 0.0
-        self.known = -1  # the last LMDB commit that is known to be on disk
+        self._is_settled = False  # LMDB's last commit is known to be whole, and on disk
 
-    def is_held(self) -> bool:
-        return self.state in _HELD
+    # --- for each commit -------------------------------------------------------------------------
 
-    def may_defer(self) -> bool:
-        """Returns whether commits may wait: the log works, and nobody else has the store open."""
-        if self.state not in _LOG_IS_USABLE:
-            return False
-        if self.state is DIRECT and self._log.shared:
+    def acquire(self, *, wait: bool = True) -> bool:
+        """Takes the lease, unless this process has it; says whether it has it now."""
+        if self.taken:
+            return True
+        self.taken = True  # first: one lease too many is released, a forgotten one is not
+        try:
+            if not self._folder.take_lease(wait=wait):
+                self.taken = False
+                return False
+            if self._sharing.holder or not self._is_settled:
+                self._settle()
+            self._sharing.holder = os.getpid()
+        except BaseException as error:
+            self._folder.leave_lease()
+            self.taken = False
+            if isinstance(error, lmdb.Error):
+                raise explain(error, self._folder.path) from error
+            raise
+        return True
+
+    def _settle(self) -> None:
+        """Makes sure of LMDB's last commit, whose process may have been killed in the middle.
+
+        Then the meta page may be there, and its number not yet where readers look for it: the next
+        writer puts that right. And the page may not be on disk.
+        """
+        with self._folder.write_turn:
+            self._env.begin(write=True).abort()
+        if self._synced:
+            self._env.sync(True)
+        self._is_settled = True
+
+    def release(self) -> None:
+        """Releases the lease, unless the process keeps it."""
+        if self.taken and self.state not in _KEPT:
+            self._sharing.holder = 0
+            self._folder.leave_lease()
+            self.taken = False
+
+    # --- keeping it ------------------------------------------------------------------------------
+
+    def is_kept(self) -> bool:
+        return self.state in _KEPT
+
+    def is_shared(self) -> bool:
+        """Returns whether other processes have the store open; looks now and then if they have
+        gone."""
+        if self._sharing.shared:
             now = time.monotonic()
             if now >= self._next_look:
                 self._next_look = now + self._look_seconds
                 self._look_if_alone()
-        self.look_for_others()
-        return not self._log.shared
+        return bool(self._sharing.shared)
+
+    def keep(self) -> bool:
+        """Keeps the lease that was taken if nobody else has the store open; says whether it
+        does."""
+        assert self.taken
+        if self.state is not PASSING:
+            return self.state is DEFERRING
+        self._sharing.kept = True
+        os.getppid()  # a system call: a process that comes sets its mark, then looks at this one
+        if self._sharing.shared:
+            self._sharing.kept = False
+            return False
+        # In this order: a view that finds nothing published looks at the state again.
+        self._become(DEFERRING)
+        self._sharing.withdraw()
+        return True
+
+    def prepare_log(self) -> bool:
+        """Makes sure that the log can be written to; says whether it can."""
+        if self.state is FAILED:
+            return False
+        try:
+            if self._synced and self._sharing.prepared != self._log.number:
+                self._log.prepare()
+                self._sharing.prepared = self._log.number
+            self._log.declare()
+        except OSError:
+            self._become(FAILED)
+            return False
+        return True
+
+    def is_log_prepared(self) -> bool:
+        """Returns whether some process has written to the log already."""
+        return bool(self._sharing.prepared == self._log.number)
 
     def others_have_come_or_gone(self) -> bool:
         """Returns whether `look_for_others` would find news. May be called without the lock."""
-        return self.state is (DEFERRING if self._log.shared else YIELDING)
+        return self.state is (DEFERRING if self._sharing.shared else YIELDING)
 
     def look_for_others(self) -> None:
         """Notes if another process waits for the lease, or waits no more."""
         if self.others_have_come_or_gone():
             self._become(YIELDING if self.state is DEFERRING else DEFERRING)
 
-    def take(self) -> bool:
-        """Takes the lease if it is free and commits may wait; says whether it did."""
-        if self.state is not DIRECT or not self._folder.take_lease(wait=False):
-            return False
-        if self._log.shared or not self._prepare():
-            self._folder.leave_lease()
-            return False
-        self._become(DEFERRING)
-        return True
-
-    def _prepare(self) -> bool:
-        """Makes sure that records may be relied on: they are worth nothing without the LMDB commit
-        that they follow, and its process may have been killed in the middle.
-
-        Then the meta page may be there, and its number not yet where readers look for it: the next
-        writer puts that right. And the page may not be on disk.
-        """
-        try:
-            with self._folder.write_turn:
-                self._env.begin(write=True).abort()
-            if self._synced:
-                if self._env.info()["last_txnid"] != self.known:
-                    self._env.sync(True)
-                self._log.prepare()
-            self._log.declare()
-        except (lmdb.Error, OSError):
-            self._become(FAILED)
-            return False
-        return True
-
-    def note_commit(self) -> None:
-        """Notes that the lease holder has committed to LMDB, which is then on disk."""
-        if self.is_held():
-            self.known = self._env.info()["last_txnid"]
-
     def note_failure(self) -> None:
-        """Notes that the log could not be written: it is not used again."""
-        if self.state is not FAILING:
+        """Notes that the log could not be written: this process does not use it again."""
+        if self.state is PASSING:
+            self._become(FAILED)
+        elif self.state is not FAILED and self.state is not FAILING:
             self._become(FAILING)
 
     def leave(self) -> None:
-        """Leaves the lease to others, once LMDB has all that was in the log."""
-        self._folder.leave_lease()
-        self._become(FAILED if self.state is FAILING else DIRECT)
+        """Stops keeping the lease, once LMDB has all that was in the log."""
+        self._become(FAILED if self.state is FAILING else PASSING)
+        self._sharing.kept = False
+        self.release()
 
     def close(self) -> None:
         """Leaves the lease for the last time."""
-        if self.is_held():
-            self._folder.leave_lease()
+        if self.is_kept():
+            self._sharing.kept = False
         self._become(CLOSED)
+        self.release()
 
     def forked(self) -> None:
         """Called in a child process: the lease stays with the parent."""
+        self.taken = False
         self._become(CLOSED)
 
     def _become(self, state: LeaseState) -> None:

@@ -23,10 +23,13 @@ from holdfast.engine.lmdb.environment import (
     open_environment,
     refuse_unfinished,
 )
-from holdfast.engine.lmdb.file_writes import replay
+from holdfast.engine.lmdb.file_writes import FileWriter, replay
+from holdfast.engine.lmdb.log_lease import LogLease
 from holdfast.engine.lmdb.notice_log import NoticeLog
 from holdfast.engine.lmdb.overlay import Overlay
+from holdfast.engine.lmdb.pending import Pending
 from holdfast.engine.lmdb.redo_log import RedoLog
+from holdfast.engine.lmdb.sharing import Sharing
 from holdfast.engine.notices import NoticeHub
 from holdfast.errors import HoldfastError, StoreBusy, StoreFull
 
@@ -99,18 +102,18 @@ class OpenStore:
             waiting=lambda: (-1, []) if self.overlay is None else self.overlay.notices(),
             read_by_all=self._read_by_all,
         )
-        self.notices = NoticeHub(self.notice_log, watched=data_file)
+        self.notices = NoticeHub(self.notice_log, watched=(data_file, self.folder.lease_file))
         self._data_file = os.open(data_file, os.O_RDWR)
         self.checkpointer: Checkpointer | None = None
         self.redo: RedoLog | None = None
+        self.sharing: Sharing | None = None
         self.overlay: Overlay | None = None
         try:
             self._settle(alone)
         except BaseException as error:
             self.env.close()
             os.close(self._data_file)
-            if self.redo is not None:
-                self.redo.close()
+            self._close_log()
             if isinstance(error, lmdb.Error | OSError):
                 raise explain(error, self.path) from error
             raise
@@ -154,33 +157,53 @@ class OpenStore:
             backup.refuse_changed(self.opened, self.path)
 
     def _open_overlay(self, alone: bool) -> None:
-        log = self._open_log()
-        if log is None:
+        self.redo = self._open_log(alone)
+        if self.redo is None:
             return
-        self.redo = self._take_over_redo(log, alone)
+        self.sharing = Sharing(self.path)
+        if alone:
+            self._take_over_log()
+        else:
+            self._join_log()
         if not keeps_written_pages(self.path):
             return
+        disk_space = DiskSpace(self.env, self.data, self._data_file)
         self.overlay = Overlay(
             self.env,
-            self.data,
             folder=self.folder,
             log=self.redo,
-            disk_space=DiskSpace(self.env, self.data, self._data_file),
+            sharing=self.sharing,
+            lease=LogLease(
+                self.env,
+                self.folder,
+                self.redo,
+                self.sharing,
+                synced=self._syncs,
+                look_seconds=self._checkpoint_seconds,
+                look_if_alone=self._look_if_alone,
+            ),
+            pending=Pending(self.env, self.data, self.redo, self.sharing, disk_space),
+            disk_space=disk_space,
+            file_writer=FileWriter(
+                self.env,
+                self.data,
+                self.folder,
+                store_notices=self.notice_log.store,
+                note_written=self.note_written,
+            ),
             synced=self._syncs,
-            look_seconds=self._checkpoint_seconds,
-            store_notices=self.notice_log.store,
             notices=self.notices,
             refuse_unusable=self._refuse_unusable,
-            look_if_alone=self._look_if_alone,
-            note_written=self.note_written,
         )
 
-    def _open_log(self) -> RedoLog | None:
+    def _open_log(self, alone: bool) -> RedoLog | None:
         """Returns the log, if there is one or should be one."""
         exists = (self.path / redo_log.FILE_NAME).exists() or redo_log.read_state(
             self.path
         ) is not None
-        if not exists and not keeps_written_pages(self.path):
+        # Where those who have the store open have no log, all commits are direct: they would not
+        # know of another one's.
+        if not exists and not (alone and keeps_written_pages(self.path)):
             return None
         try:
             return RedoLog(self.path, synced=self._syncs)
@@ -189,23 +212,50 @@ class OpenStore:
                 raise
             return None  # a disk that is full; without a log, all commits are direct
 
-    def _take_over_redo(self, log: RedoLog, alone: bool) -> RedoLog:
-        """Brings into LMDB's file what others have committed and it has not got: by the flush of
-        one who lives, or from the log of one who was killed."""
+    def _take_over_log(self) -> None:
+        """Brings into LMDB's file what processes that were killed have left in the log."""
+        assert self.redo is not None
+        assert self.sharing is not None
+        self.sharing.reset()
+        self.folder.take_lease(wait=True)
         try:
-            if not alone:
-                log.shared = True  # first, or a busy process might never release the lease
-            self.folder.take_lease(wait=True)
+            self._replay()
+            self.redo.begin()
+        finally:
+            self.folder.leave_lease()
+
+    def _join_log(self) -> None:
+        """Waits until no other process keeps its commits to itself, or brings what one that was
+        killed has left into LMDB's file."""
+        sharing = self.sharing
+        assert sharing is not None
+        sharing.shared = True
+        os.getppid()  # a system call: who keeps the lease sets its mark, then looks at this one
+        if self.folder.await_lease(lambda: not sharing.kept):
             try:
-                with self.folder.write_turn:
-                    replay(self.env, self.data, log)
-                log.begin(shared=not alone)
+                above, _ = sharing.published()
+                if above != self._last_commit():
+                    self._replay()
+                sharing.kept = False
             finally:
                 self.folder.leave_lease()
-        except BaseException:
-            log.close()
-            raise
-        return log
+
+    def _last_commit(self) -> int:
+        """Returns the number of LMDB's last commit, also if its process was killed in it."""
+        with self.folder.write_turn:
+            self.env.begin(write=True).abort()
+        return int(self.env.info()["last_txnid"])
+
+    def _replay(self) -> None:
+        assert self.redo is not None
+        with self.folder.write_turn:
+            replay(self.env, self.data, self.redo)
+
+    def _close_log(self) -> None:
+        if self.redo is not None:
+            self.redo.close()
+        if self.sharing is not None:
+            self.sharing.close()
 
     def begin_snapshot(self) -> Any:
         """Returns a snapshot of LMDB's file; waiting commits may be missing from it."""
@@ -226,12 +276,12 @@ class OpenStore:
 
     def _look_if_alone(self) -> None:
         """Returns whether the others have gone: then commits may wait for each other again."""
-        if self.redo is None or not self.redo.shared or not self.folder.try_lock_opening():
+        if self.sharing is None or not self.folder.try_lock_opening():
             return
         try:
             if self.folder.is_ours_alone():
                 self.env.reader_check()
-                self.redo.shared = False
+                self.sharing.shared = False
         finally:
             self.folder.stay()
             self.folder.unlock_opening()
@@ -239,7 +289,7 @@ class OpenStore:
     def _read_by_all(self) -> int | None:
         """Returns up to which LMDB commit nobody needs notices any more; None if nobody needs
         any."""
-        if self.redo is None or self.redo.shared:
+        if self.sharing is None or self.sharing.shared:
             return 0  # others may listen, and nobody knows how far they are
         place = self.notices.place()
         return None if place is None else int(place.commit)
@@ -276,39 +326,51 @@ class OpenStore:
 
     def _leave_folder(self) -> None:
         try:
-            in_order = self._lock_closing()
+            last = self._lock_closing() and self.folder.is_ours_alone()
             try:
+                is_flushed = last and self._flush_last()
                 if self.checkpointer is not None:
                     self.checkpointer.close()
             finally:
-                last = self._leave_file(in_order)
-            if last:
-                is_flushed = self.redo is None or self.redo.is_empty()
-                if self.redo is not None and is_flushed:
+                self._leave_file(last)
+            if is_flushed:
+                if self.redo is not None:
                     self.redo.remove()
-                if self.checkpointer is not None and is_flushed:
+                if self.sharing is not None:
+                    self.sharing.remove()
+                if self.checkpointer is not None:
                     checkpoints.remove(self.path)
-                if is_flushed:
-                    file_checks.seal(self.path)
+                file_checks.seal(self.path)
+            if last:
                 self.reserve.remove_if_larger((self.path / DATA_FILE).stat().st_size)
         finally:
             self.folder.close()
 
-    def _leave_file(self, in_order: bool) -> bool:
-        """Closes the files, and returns whether this process was the last to use them."""
+    def _flush_last(self) -> bool:
+        """Brings what is left in the log into LMDB's file, for the last process to close the store:
+        another one may have committed since this one has flushed, and been killed. Returns whether
+        the log is empty then."""
+        if self.redo is None:
+            return True
+        try:
+            self._last_commit()
+            self._replay()
+        except (lmdb.Error, HoldfastError):
+            return False  # the next process to open the store tries again
+        return True
+
+    def _leave_file(self, last: bool) -> None:
+        """Closes the files; the last process to use them brings them in order."""
         self.env.close()
         try:
-            last = in_order and self.folder.is_ours_alone()
             if last:
                 give_back(self._data_file)
                 if self.checkpointer is not None:
                     # Another process may have committed since the last checkpoint, and been killed.
                     os.fsync(self._data_file)
-            return last
         finally:
             os.close(self._data_file)
-            if self.redo is not None:
-                self.redo.close()
+            self._close_log()
 
     def _lock_closing(self) -> bool:
         """Returns whether nobody else opens or closes the store meanwhile. Someone who was stopped

@@ -84,7 +84,7 @@ def _log(path: Path, *, accept_loss: bool) -> Found:
             if not accept_loss:
                 return log.read(env.info()["last_txnid"])
             found = replay(env, data, log, accept_loss=True)
-            log.begin(shared=False)
+            log.begin()
             return found
     finally:
         env.close()

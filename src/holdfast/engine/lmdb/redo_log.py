@@ -5,9 +5,9 @@ one state of that file: it names the number of the LMDB commit that it follows. 
 commit, which holds all of them, all records are void at once, and the log is reset.
 
 page 0      a header: whose log it is, and a number of its own that its records are marked with
-page 1      a mark: whether several processes have the store open; and the end of the records, as of
-            a moment ago
-behind it   records: length, checksum and mark, then the writes of one group of transactions
+page 1      the end of the records, as of a moment ago
+behind it   records: length, checksum and mark, then the writes of one group of transactions, and
+            its notices if other processes may hear them
 
 In interval mode the file is mapped into memory: a record is in the system's hands as soon as it is
 copied there, without a system call, and the death of the process takes nothing away. In commit mode
@@ -33,6 +33,7 @@ from zlib import crc32
 import msgspec
 
 from holdfast.engine import checkpoints, folder
+from holdfast.engine.contract import Notice
 from holdfast.errors import StoreDamaged
 from holdfast.limits import REDO_LOG_BYTES
 
@@ -46,17 +47,16 @@ _BOOT_ID: Final = slice(16, 52)
 _NUMBER: Final = slice(56, 64)
 _SYNCED: Final = 64
 _PAGE: Final = 4096
-_SHARED: Final = _PAGE  # on a page of its own: others set it while the owner's records count
-_END_AT: Final = _PAGE + 64
+_END_AT: Final = _PAGE + 64  # on a page of its own: no record shares it
 _END: Final = slice(_END_AT, _END_AT + 16)  # the mark of the records, and where they end
-_BEGIN: Final = 2 * _PAGE
+BEGIN: Final = 2 * _PAGE  # of the first record
 _HEAD: Final = struct.Struct("<IIQ")
 _pack_head: Final = _HEAD.pack
 _pack_end_into: Final = struct.Struct("<QQ").pack_into
 _unpack_end: Final = struct.Struct("<QQ").unpack
 _MASK: Final = 2**64 - 1
 _encode: Final = msgspec.msgpack.Encoder().encode
-_decode: Final = msgspec.msgpack.Decoder(Writes).decode
+_decode: Final = msgspec.msgpack.Decoder(Writes | tuple[Writes, list[Notice]]).decode
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,6 +80,14 @@ class Found(NamedTuple):
     lost: int = 0  # records that can't be used, at least
 
 
+class NewRecord(NamedTuple):
+    """A record that another process has appended."""
+
+    writes: Writes
+    notices: list[Notice]
+    size: int  # in bytes
+
+
 class RedoLog:
     """The log of one store. Only the lease holder may append to it or reset it."""
 
@@ -101,13 +109,14 @@ class RedoLog:
         self.path = path / FILE_NAME
         state = read_state(path)
         self.problem = "" if state is None else self._size_problem()
-        self._declared = b""  # the number that `redo-state` is known to hold
+        # The number that `redo-state` is known to hold.
+        self._declared = b"" if state is None else state.number
         self._has_blocks = False  # all of them, and each was written
         self._file = folder.open_file(self.path)
         try:
             # Real blocks, so that no write to the map finds the disk full: it could not even say
             # so. A log that is synced gets the rest of them when it is needed.
-            os.posix_fallocate(self._file, 0, _BEGIN if synced else REDO_LOG_BYTES)
+            os.posix_fallocate(self._file, 0, BEGIN if synced else REDO_LOG_BYTES)
             if os.fstat(self._file).st_size < REDO_LOG_BYTES:
                 os.ftruncate(self._file, REDO_LOG_BYTES)
             self._map = mmap.mmap(self._file, REDO_LOG_BYTES)
@@ -118,7 +127,7 @@ class RedoLog:
             raise
         self._synced = synced
         self._mark = 0
-        self.position = _BEGIN  # where the next record goes
+        self.position = BEGIN  # where the next record goes
         self.end = REDO_LOG_BYTES
         self.sync_seconds = 0.0  # that the disk takes for a record, by the last ones
 
@@ -149,7 +158,12 @@ class RedoLog:
     def was_synced(self) -> bool:
         return self._map[_SYNCED] != 0
 
-    def begin(self, *, shared: bool) -> None:
+    @property
+    def number(self) -> int:
+        """Returns the random number that tells this log from older ones."""
+        return int.from_bytes(self._map[_NUMBER])
+
+    def begin(self) -> None:
         """Makes it an empty log of this boot.
 
         Its number is random: any pages may be left of older ones, and none of their records may be
@@ -161,16 +175,16 @@ class RedoLog:
         self._map[_NUMBER] = os.urandom(8)
         self._map[_BOOT_ID] = _boot_id()
         self._map[_SYNCED] = self._synced
-        self._map[_SHARED] = shared
         self._map[: len(_MAGIC)] = _MAGIC
-        self.position = _BEGIN
+        self._declared = b""
+        self.position = BEGIN
 
     def prepare(self) -> None:
         """Gives a log that is synced its blocks, and writes to all of them: from then on a sync
         has nothing to note but the record. `declare` syncs them."""
         if not self._has_blocks:
             os.posix_fallocate(self._file, 0, REDO_LOG_BYTES)
-            _write(self._file, bytes(REDO_LOG_BYTES - _BEGIN), _BEGIN)
+            _write(self._file, bytes(REDO_LOG_BYTES - BEGIN), BEGIN)
             self._has_blocks = True
 
     def declare(self) -> None:
@@ -192,35 +206,24 @@ class RedoLog:
         forget_state(self.path.parent)
         self.path.unlink(missing_ok=True)
 
-    # --- sharing ---------------------------------------------------------------------------------
-
-    @property
-    def shared(self) -> bool:
-        """Returns whether several processes have the store open: then none may write to it."""
-        return self._map[_SHARED] != 0
-
-    @shared.setter
-    def shared(self, shared: bool) -> None:
-        self._map[_SHARED] = shared
-
     # --- records ---------------------------------------------------------------------------------
 
     def restart(self, above: int) -> None:
         """Resets the log for records that follow the LMDB commit `above`, which holds all older
         ones."""
         self._mark = self._mark_of(above)
-        self.position = _BEGIN
+        self.position = BEGIN
 
     def empty(self) -> None:
         """Marks the log as empty: LMDB has all records."""
-        self.position = _BEGIN
+        self.position = BEGIN
 
     def is_empty(self) -> bool:
-        return self.position == _BEGIN
+        return self.position == BEGIN
 
-    def record(self, writes: Writes) -> bytes:
-        """Encodes `writes` as a record of the log."""
-        body = _encode(writes)
+    def record(self, writes: Writes, notices: list[Notice] | None = None) -> bytes:
+        """Encodes `writes`, and notices for other processes, as a record of the log."""
+        body = _encode((writes, notices) if notices else writes)
         mark = self._mark
         record = _pack_head(len(body), crc32(body, mark & 0xFFFFFFFF), mark) + body
         return record + bytes(-len(record) % _PAGE) if self._synced else record
@@ -253,6 +256,24 @@ class RedoLog:
         """Makes sure, as far as possible, that a record that could not be synced never counts."""
         _write(self._file, bytes(_HEAD.size), position)
 
+    def read_new(self, begin: int, end: int) -> list[NewRecord] | None:
+        """Returns the records between two places, which other processes have appended; None if
+        they are not whole."""
+        content = os.pread(self._file, end - begin, begin)
+        step = _PAGE if self._synced else 1
+        records: list[NewRecord] = []
+        position = 0
+        while position < len(content):
+            body = _body(content, position, self._mark)
+            if body is None:
+                return None
+            size = _HEAD.size + len(body)
+            size += -size % step
+            records.append(NewRecord(*_parts(body), size))
+            position += size
+        self.position = end
+        return records
+
     def read(self, above: int) -> Found:
         """Returns what a stopped process has left after an LMDB commit."""
         if self.problem:
@@ -265,9 +286,9 @@ class RedoLog:
         mark = self._mark_of(above)
         step = _PAGE if self.was_synced() else 1
         records: list[Writes] = []
-        position = _BEGIN
+        position = BEGIN
         while (body := _body(content, position, mark)) is not None:
-            records.append(_decode(body))
+            records.append(_parts(body)[0])
             position += _HEAD.size + len(body)
             position += -position % step
         behind = _count_behind(content, position, mark)
@@ -283,7 +304,12 @@ class RedoLog:
         return iter(self.read(above).records)
 
     def _mark_of(self, above: int) -> int:
-        return (int.from_bytes(self._map[_NUMBER]) + above) & _MASK
+        return (self.number + above) & _MASK
+
+
+def _parts(body: bytes) -> tuple[Writes, list[Notice]]:
+    record = _decode(body)
+    return record if isinstance(record, tuple) else (record, [])
 
 
 def _body(content: bytes, position: int, mark: int) -> bytes | None:

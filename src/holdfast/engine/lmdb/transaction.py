@@ -16,7 +16,7 @@ from holdfast.limits import MAX_VALUE_BYTES
 LONG_KEYS: Final = LongKeys(511)  # LMDB's own limit
 _WHOLE: Final = LONG_KEYS.whole
 _PAIRS_AT_ONCE: Final = 128  # what a short scan of a view reads before it gives its first pair
-_BYTES_AT_ONCE: Final = 1 << 20
+_SMALL: Final = 1 << 13  # bytes of each value of them
 
 
 class LmdbReader:
@@ -68,7 +68,6 @@ class LmdbReader:
             return self._one_by_one(begin, end, limit, reverse)
         # A short scan of what can't change meanwhile: a list costs a third of a generator.
         found: list[tuple[bytes, bytes]] = []
-        left = _BYTES_AT_ONCE
         cursor = self._txn.cursor()
         if not cursor.set_range(begin):
             return iter(found)
@@ -76,8 +75,7 @@ class LmdbReader:
             place, value = pair
             if place >= end:
                 return iter(found)
-            left -= len(value)
-            if left < 0 or len(place) >= _WHOLE:
+            if len(value) > _SMALL or len(place) >= _WHOLE:
                 break
             found.append(pair)
         else:
@@ -209,7 +207,7 @@ class OnlyReads:
     def put(self, key: bytes, value: bytes) -> NoReturn:
         raise _only_reads("put")
 
-    def put_all(self, pairs: dict[bytes, bytes]) -> NoReturn:
+    def put_all(self, pairs: dict[bytes, bytes], *, checked: bool = False) -> NoReturn:
         raise _only_reads("put")
 
     def delete(self, key: bytes) -> NoReturn:
@@ -260,7 +258,7 @@ class LmdbTransaction(LmdbReader):
         self.writes += 1
         self._put(key, value)
 
-    def put_all(self, pairs: dict[bytes, bytes]) -> None:
+    def put_all(self, pairs: dict[bytes, bytes], *, checked: bool = False) -> None:
         for key, value in pairs.items():
             self.put(key, value)
 

@@ -15,9 +15,10 @@ from typing import Any, Final, NamedTuple, Protocol
 
 import lmdb
 
-from holdfast.engine.contract import Notice, Outcome, Reader
-from holdfast.engine.lmdb.redo_log import Writes
+from holdfast.engine.contract import COUNTER, Notice, Outcome, Reader
+from holdfast.engine.lmdb.redo_log import BEGIN, NewRecord, Writes
 from holdfast.engine.lmdb.transaction import LmdbReader, LmdbView, OnlyReads
+from holdfast.engine.notices import bytes_of
 from holdfast.engine.write_buffer import (
     NO_KEYS,
     NOTHING_CLEARED,
@@ -30,11 +31,15 @@ from holdfast.engine.write_buffer import (
 from holdfast.limits import (
     CLEARED_INTO_OVERLAY,
     FEW_DELETED,
+    MAX_COUNTER,
     MAX_SEEN_BYTES,
     MAX_SEEN_IN_OVERLAY,
+    MIN_COUNTER,
 )
 
 NO_WRITES: Final[Writes] = {}
+_FEW_WRITTEN: Final = 8  # keys
+_pack_counter, _unpack_counter = COUNTER.pack, COUNTER.unpack
 
 
 class LaterNotices(NamedTuple):
@@ -47,6 +52,11 @@ class LaterNotices(NamedTuple):
 
 
 NO_LATER_NOTICES: Final[list[LaterNotices]] = []  # never changed, only replaced
+
+
+def somebody_hears(topic_prefix: str) -> bool:
+    """Returns True: other processes have the store open and may subscribe to anything."""
+    return True
 
 
 class Below(Reader, Protocol):
@@ -100,6 +110,11 @@ class TransactionBuffer(WriteBuffer):
         if self.cleared:
             return [self.get(key) for key in keys]
         written, committed, seen, below = self.written, self._committed, self._seen, self._below.get
+        if not written:
+            return [
+                committed[key] if key in committed else seen[key] if key in seen else below(key)
+                for key in keys
+            ]
         return [
             written[key]
             if key in written
@@ -112,9 +127,22 @@ class TransactionBuffer(WriteBuffer):
         ]
 
     def first(self, begin: bytes, end: bytes, reverse: bool) -> Pair | None:
-        if self.written or self.cleared:
+        written = self.written
+        if self.cleared or len(written) > _FEW_WRITTEN:
             return super().first(begin, end, reverse)
+        for key in written:  # a look at a few keys costs less than to put them in order
+            if begin <= key < end:
+                return super().first(begin, end, reverse)
         return self._below.first(begin, end, reverse)
+
+    def add(self, key: bytes, delta: int) -> None:
+        value = self.get(key)
+        if value is not None and len(value) == 8 and key.startswith(self.space):
+            number = _unpack_counter(value)[0] + delta
+            if MIN_COUNTER <= number <= MAX_COUNTER:
+                self.written[key] = _pack_counter(number)
+                return
+        super().add(key, delta)
 
     def after_commit_many(self, topic_prefix: str, make: Callable[[], list[Notice]]) -> None:
         later = LaterNotices(len(self.notices), topic_prefix, self.space, make)
@@ -214,9 +242,13 @@ class ShortBuffer(TransactionBuffer):
             raise TooLong
         WriteBuffer.put(self, key, value)
 
-    def put_all(self, pairs: dict[bytes, bytes]) -> None:
+    def put_all(self, pairs: dict[bytes, bytes], *, checked: bool = False) -> None:
         self._spend(len(pairs) + sum([len(value) >> 10 for value in pairs.values()]))
-        WriteBuffer.put_all(self, pairs)
+        WriteBuffer.put_all(self, pairs, checked=checked)
+
+    def add(self, key: bytes, delta: int) -> None:
+        self._spend(1)
+        super().add(key, delta)
 
     def delete(self, key: bytes) -> None:
         self._spend(1)
@@ -287,6 +319,7 @@ class CommittedBuffer(_PendingBuffer):
         "commits",
         "deleted",
         "due",
+        "end",
         "notice_bytes",
         "seen",
         "since",
@@ -301,6 +334,7 @@ class CommittedBuffer(_PendingBuffer):
         self._waiting: PendingCommits | None = None  # made for the first view that asks
         self._lock = threading.RLock()  # held for moments: views freeze what others change
         self.commits = 0
+        self.end = BEGIN  # up to where the log is in it, if other processes append to it too
         self.due = False  # has waited long enough, or holds enough: the next commit flushes it
         self.notice_bytes = 0  # about what the notices take
         self.deleted = 0  # keys that hide one of the snapshot: every scan has to pass them
@@ -359,12 +393,27 @@ class CommittedBuffer(_PendingBuffer):
         with self._lock:
             self.take_unseen(other)
 
+    def take_record(self, record: NewRecord) -> None:
+        """Takes what another process has committed."""
+        with self._lock:
+            self._take_writes(record.writes, None in record.writes.values())
+            self.add_notices(record.notices)
+            self.end += record.size
+
+    def add_notices(self, notices: list[Notice], place: int | None = None) -> None:
+        """Adds notices, behind the first `place` ones: so it can be done again."""
+        if notices:
+            self.notices[len(self.notices) if place is None else place :] = notices
+            self.notice_bytes += sum([bytes_of(notice) for notice in notices])
+
     def take_unseen(self, other: WriteBuffer) -> None:
         """Like `take`, for a caller that no view can interrupt."""
+        self._take_writes(other.written, other.deletes)
+
+    def _take_writes(self, written: Writes, deletes: bool) -> None:
         if self._waiting is not None:
             self._keys = self._keys.copy()  # views keep theirs
             self._waiting = None
-        written = other.written
         self.written.update(written)  # nothing was cleared: that is for LMDB itself
         self.commits += 1
         if self._bare is not None:
@@ -373,7 +422,7 @@ class CommittedBuffer(_PendingBuffer):
                 if begin <= key < end:
                     self._bare = None
                     break
-        if other.deletes:
+        if deletes:
             seen, below = self.seen, self._below.get
             for key, value in written.items():
                 if value is None:

@@ -1,0 +1,31 @@
+"""Decides when it pays to let a commit wait for LMDB."""
+
+from typing import Final
+
+_MAX_EARLY_VIEWS: Final = 4
+
+
+class Deferral:
+    """What is known of a program's commits and views."""
+
+    def __init__(self, *, without_log: int) -> None:
+        self._without_log = without_log  # commits, still to come, that go to LMDB at once
+        self.viewed = False  # someone has opened a view since the last transaction began
+        self._early_views = 0  # views in a row that came after a single commit
+
+    def note_commits_before_view(self, commits: int) -> None:
+        """Notes how many commits a view has brought into LMDB's file."""
+        self._early_views = self._early_views + 1 if commits == 1 else 0
+
+    def pays(self, *, is_log_prepared: bool, is_shared: bool) -> bool:
+        """Returns whether the next commit should wait, where LMDB has all the others."""
+        if self._without_log and not is_log_prepared:
+            self._without_log -= 1  # a short program needs no log, and does not pay for one
+            return False
+        if self._early_views >= _MAX_EARLY_VIEWS and not is_shared:
+            # Where every commit is read at once, deferring it only costs time.
+            if self.viewed:
+                self.viewed = False
+                return False
+            self._early_views = 0
+        return True
