@@ -18,10 +18,12 @@ from holdfast.engine.postgres.connection import (
     INT8,
     Connection,
     Refused,
+    Reply,
     bytea_array,
     connect,
 )
 from holdfast.engine.postgres.functions import (
+    CHANNEL,
     COMMIT_FUNCTION,
     CREATE_COMMIT,
     FIND_COMMIT,
@@ -48,6 +50,7 @@ LONG_KEYS: Final = LongKeys(2_600)  # an entry of a B-tree has at most 2,704 byt
 _KNOWN_SPACES: Final = 100_000
 _COMMITS_PER_CLEANING: Final = 256
 _RETRY_PAUSE_SECONDS: Final = 0.2
+_NO_COMMIT: Final = b"none"  # in place of the number of one
 
 _NO_ROOM: Final = {"53100", "53200", "54000"}
 _NOT_CREATED: Final = {"42P01", "3F000"}
@@ -67,7 +70,11 @@ class PostgresBackend:
         self._waits = durability == "commit"
         self._settings = list(sql.SETTINGS)
         self._durable = False
+        # Whether commits wait for the disk after they have released their space (FLUSH).
+        self.flushes = False
+        self.early = not self._waits  # whether a commit itself waits for no disk
         self._known_spaces: set[bytes] = set()
+        self._flushed: dict[bytes, int] = {}  # how many commits of a space are known to be on disk
         self._pool = Pool(self._connect)
         try:
             self._open()
@@ -79,9 +86,10 @@ class PostgresBackend:
     # --- opening ---------------------------------------------------------------------------------
 
     def _connect(self) -> Connection:
+        self._flushed = {}  # this may be another server
         connection = Connection(self._url, self._settings)
         try:
-            connection.prepare()
+            connection.prepare(sql.PREPARED + sql.FLUSHING if self.flushes else sql.PREPARED)
         except BaseException as error:
             connection.close()
             if isinstance(error, Refused):
@@ -148,6 +156,10 @@ class PostgresBackend:
             # What was asked for is more than the server does by itself, and a session may ask.
             self._settings.append("SET synchronous_commit = on")
         self._durable = self._waits and fsync == "on"
+        if self._waits:
+            with suppress(psycopg.Error):
+                [[_, _, waits_for_disk_only]] = plain.execute(sql.CAN_FLUSH).fetchall()
+                self.flushes = self.early = waits_for_disk_only
         if self._waits and not self._durable:
             _log.warning(
                 "%s runs with fsync = off: its commits do not survive a crash of its machine",
@@ -169,8 +181,8 @@ class PostgresBackend:
         self._pool.give_back(connection)
 
     @contextmanager
-    def lent(self) -> Iterator[Connection]:
-        connection = self._pool.take()
+    def lent(self, *, more: bool = False) -> Iterator[Connection]:
+        connection = self._pool.take(more=more)
         try:
             yield connection
         except Refused as error:
@@ -225,8 +237,24 @@ class PostgresBackend:
             connection.sync()
             connection.send(sql.GIVEN_UP, INT8.pack(client), INT8.pack(attempt))
             connection.sync()
-            [_, [made]] = connection.exchange()
+            if self.flushes:
+                connection.send(sql.FLUSH, _NO_COMMIT)
+                connection.sync()
+            _, [made], *_ = connection.exchange()
             return bool(made.ntuples)
+
+    def flush(self, space: bytes, commits: int) -> None:
+        """Returns when what is visible is on the disk: the first `commits` of a space, or all if
+        that is -1. Costs 1 round trip, or none if that is known."""
+        if 0 <= commits <= self._flushed.get(space, -1):
+            return
+        with self.lent(more=True) as connection:
+            connection.send(sql.FLUSH, _NO_COMMIT)
+            connection.sync()
+            connection.exchange()
+        if len(self._flushed) >= _KNOWN_SPACES:
+            self._flushed.clear()
+        self._flushed[space] = max(commits, self._flushed.get(space, -1))
 
     def clean_some(self, connection: Connection, notice_bytes: int) -> None:
         """Has old notices removed now and then, by a statement that nobody waits for: by chance, so
@@ -249,15 +277,24 @@ class PostgresBackend:
         with self.lent() as connection:
             connection.send(sql.NEWEST_NOTICE)
             connection.sync()
-            [[newest]] = connection.exchange()
+            [newest] = self._flushed_reply(connection)
             return newest.get_value(0, 0), _int(newest.get_value(0, 1))
+
+    def _flushed_reply(self, connection: Connection) -> list[Reply]:
+        """Returns the replies to the first batch once all that they tell of is on the disk: what a
+        crash takes back must not be announced, and its number is given out again."""
+        if self.flushes:
+            connection.send(sql.FLUSH, _NO_COMMIT)
+            connection.sync()
+        replies = connection.exchange()
+        return replies[0]
 
     def notices_since(self, place: tuple[bytes, int]) -> tuple[Any, int, list[Notice]]:
         snapshot, last = place
         with self.lent() as connection:
             connection.send(sql.NOTICES_SINCE, snapshot, INT8.pack(MAX_QUEUED_NOTICES + 1))
             connection.sync()
-            [[found]] = connection.exchange()
+            [found] = self._flushed_reply(connection)
         notices: list[Notice] = []
         oldest = found.get_value(0, 1)
         # With 0, there was no notice yet when the subscription began, and no number to compare.
@@ -271,7 +308,7 @@ class PostgresBackend:
         while not stopped.is_set():
             try:
                 with connect(self._url) as plain:
-                    plain.execute("LISTEN holdfast")
+                    plain.execute(f"LISTEN {CHANNEL}")
                     wake()  # what came while no one listened
                     while not stopped.is_set():
                         for _ in plain.notifies(timeout=0.1, stop_after=1):

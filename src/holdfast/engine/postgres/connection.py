@@ -24,6 +24,11 @@ _ARRAY: Final = struct.Struct(">iiIii")
 _EMPTY_ARRAY: Final = struct.Struct(">iiI")
 _LENGTH: Final = struct.Struct(">i")
 _NULL: Final = _LENGTH.pack(-1)
+_EIGHT: Final = _LENGTH.pack(8)
+_MAX_SHORT: Final = 256
+_LENGTHS: Final = [_LENGTH.pack(length) for length in range(_MAX_SHORT)]
+_NO_BYTES: Final = _EMPTY_ARRAY.pack(0, 0, _BYTEA)
+_NO_NUMBERS: Final = _EMPTY_ARRAY.pack(0, 0, _INT8)
 INT8: Final = struct.Struct(">q")
 INT4: Final = struct.Struct(">i")
 
@@ -96,9 +101,9 @@ class Connection:
             self.close()
             raise
 
-    def prepare(self) -> None:
-        """Prepares all statements. Costs 1 round trip."""
-        for statement in statements.PREPARED:
+    def prepare(self, prepared: Sequence[Statement]) -> None:
+        """Prepares statements. Costs 1 round trip."""
+        for statement in prepared:
             self._pq.send_prepare(statement.name, statement.sql)
             self._sent[-1].append(statement)
         self.sync()
@@ -149,6 +154,11 @@ class Connection:
     def batch(self) -> list[Statement | None]:
         """The statements that were sent since the last sync."""
         return self._sent[-1]
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether an error has left a transaction open, which has to be ended."""
+        return bool(self._pq.transaction_status == pq.TransactionStatus.INERROR)
 
     def leave_behind(self) -> None:
         """Sends what was synced, and does not wait for the reply."""
@@ -239,22 +249,24 @@ def _first_refusal(batch: list[Statement | None], results: list[Reply]) -> Refus
 
 def bytea_array(values: Sequence[bytes | None]) -> bytes:
     """Returns a parameter of the type bytea[]."""
-    return _array(_BYTEA, values)
-
-
-def int8_array(values: Sequence[bytes | None]) -> bytes:
-    """Returns a parameter of the type int8[], of numbers as 8 bytes each."""
-    return _array(_INT8, values)
-
-
-def _array(kind: int, values: Sequence[bytes | None]) -> bytes:
     if not values:
-        return _EMPTY_ARRAY.pack(0, 0, kind)
-    parts = [_ARRAY.pack(1, int(None in values), kind, len(values), 1)]
+        return _NO_BYTES
+    parts = [_ARRAY.pack(1, None in values, _BYTEA, len(values), 1)]
     for value in values:
         if value is None:
             parts.append(_NULL)
         else:
-            parts.append(_LENGTH.pack(len(value)))
+            length = len(value)
+            parts.append(_LENGTHS[length] if length < _MAX_SHORT else _LENGTH.pack(length))
             parts.append(value)
+    return b"".join(parts)
+
+
+def int8_array(values: Sequence[bytes | None]) -> bytes:
+    """Returns a parameter of the type int8[], of numbers as 8 bytes each."""
+    if not values:
+        return _NO_NUMBERS
+    parts = [_ARRAY.pack(1, None in values, _INT8, len(values), 1)]
+    for value in values:
+        parts.append(_NULL if value is None else _EIGHT + value)
     return b"".join(parts)

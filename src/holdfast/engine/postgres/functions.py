@@ -4,17 +4,23 @@ It waits for the commits of its space, checks what was read, and applies what wa
 that fails is an error, which undoes all; or, if `asked` is true, an answer: the rows of all that
 the caller has asked for, as they are while no one else can commit to the space.
 
+With `early` the commit does not wait for the disk itself, so that the next one of the space need
+not wait for it either: the statement after it does (statements.FLUSH), before anyone is told.
+
 Its name ends with a number that changes with it: processes of two versions of Holdfast may use one
 store, each its own function, and both wait for the same row of holdfast_space.
 """
 
 from typing import Final
 
-COMMIT_FUNCTION: Final = "holdfast_commit_1"
+COMMIT_FUNCTION: Final = "holdfast_commit_2"
 
 # The SQLSTATEs of its own errors.
 CONFLICT_STATE: Final = "HF001"  # something that was read has changed
 FORGOTTEN_STATE: Final = "HF002"  # the row of the connection is gone, or says that it was given up
+
+CHANNEL: Final = "holdfast"  # wakes those who listen for notices
+REFUSED_SETTING: Final = "holdfast.refused"  # of a session: the number of its last refused commit
 
 # Parts of an answer: rows of keys, then those of each scan, counted from 1; -1 says that it is one.
 REFUSED_PART: Final = -1
@@ -22,7 +28,7 @@ KEYS_PART: Final = 0
 
 CREATE_COMMIT: Final = f"""
 CREATE OR REPLACE FUNCTION {COMMIT_FUNCTION}(
-  the_space bytea, is_locked bool, client int8, attempt int8, new_version int8,
+  the_space bytea, is_locked bool, early bool, client int8, attempt int8, new_version int8,
   read_keys bytea[], read_versions int8[],
   range_begins bytea[], range_ends bytea[], range_stops int8[], range_versions int8[],
   clear_begins bytea[], clear_ends bytea[], gone bytea[],
@@ -36,6 +42,10 @@ LANGUAGE plpgsql AS $body$
 DECLARE
   is_right bool := true;
 BEGIN
+  -- Where replicas are waited for, what they have not confirmed stays invisible.
+  IF early AND current_setting('synchronous_standby_names') = '' THEN
+    PERFORM set_config('synchronous_commit', 'off', true);
+  END IF;
   IF NOT is_locked THEN
     IF length(the_space) = 0 THEN
       LOCK TABLE holdfast_space IN EXCLUSIVE MODE;
@@ -66,8 +76,9 @@ BEGIN
     IF NOT asked THEN
       RAISE EXCEPTION USING ERRCODE = '{CONFLICT_STATE}', MESSAGE = 'what was read has changed';
     END IF;
-    -- Nothing is written that would be worth a wait for the disk.
+    -- Nothing is written that would be worth a wait for the disk, here or in the statement after.
     PERFORM set_config('synchronous_commit', 'off', true);
+    PERFORM set_config('{REFUSED_SETTING}', attempt::text, false);
     UPDATE holdfast_space SET commits = commits - 1 WHERE space = the_space;
     RETURN QUERY SELECT {REFUSED_PART}, NULL::bytea, NULL::bytea, NULL::int8, NULL::int8;
     RETURN QUERY SELECT {KEYS_PART}, d.key, d.value, d.number, d.version
@@ -114,6 +125,10 @@ BEGIN
   END IF;
   IF length(noted) > 0 THEN
     INSERT INTO holdfast_notice (body) VALUES (noted);
+    -- Transactions that notify commit one at a time, hence not while one waits for a disk.
+    IF early THEN
+      PERFORM pg_notify('{CHANNEL}', '');
+    END IF;
   END IF;
 END
 $body$

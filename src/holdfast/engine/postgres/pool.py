@@ -21,10 +21,12 @@ class Pool:
         self._generation = 0  # counts losses: what was connected before one is not trusted
         self._closed = False
 
-    def take(self) -> Connection:
+    def take(self, *, more: bool = False) -> Connection:
+        """Waits for a free connection while all are in use. With `more` it makes one beyond the
+        bound instead: the caller has one already, and all might wait for each other."""
         with self._changed:
             deadline = time.monotonic() + CONNECTION_WAIT_SECONDS
-            while not self._idle and self._used >= MAX_POSTGRES_CONNECTIONS:
+            while not self._idle and self._used >= MAX_POSTGRES_CONNECTIONS and not more:
                 if not self._changed.wait(deadline - time.monotonic()):
                     raise StoreBusy(
                         f"all {MAX_POSTGRES_CONNECTIONS} connections to PostgreSQL are in use",

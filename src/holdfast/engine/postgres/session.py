@@ -56,6 +56,7 @@ class PostgresSession:
         self._exclusive = exclusive  # reads with the lock of the space in its hands
         self._connection: Connection | None = None
         self._reading = False
+        self._pending: int | None = None  # commits of the space, if they may not be on the disk yet
         self.committed = False
 
     # --- reading ---------------------------------------------------------------------------------
@@ -86,7 +87,10 @@ class PostgresSession:
                 begun = self._send_locks(connection)
             elif begins:
                 connection.send(sql.BEGIN_SNAPSHOT)
-            if keys:
+            looks = self._backend.flushes and not self._reading
+            if keys and looks:
+                connection.send(sql.GET_PENDING, bytea_array(keys), self._space)
+            elif keys:
                 connection.send(sql.GET, bytea_array(keys))
             for page in pages:
                 connection.send(
@@ -95,6 +99,8 @@ class PostgresSession:
                     page.end,
                     INT8.pack(page.limit),
                 )
+            if looks and not keys:
+                connection.send(sql.PENDING, self._space)
             if begins and not keeps:
                 connection.send(sql.END_SNAPSHOT)
             connection.sync()
@@ -109,9 +115,16 @@ class PostgresSession:
             connection.broken = True
             raise
         del replies[:begun]
+        if looks:
+            self._pending = _pending(replies[0 if keys else len(pages)])
         found = dict(_rows(replies.pop(0))) if keys else {}
         contents = [_rows(reply) for reply in replies[: len(pages)]]
         return [found.get(key) for key in keys], contents
+
+    def confirm(self) -> None:
+        if self._pending is not None:
+            self._backend.flush(self._space, self._pending)
+            self._pending = None
 
     def _send_locks(self, connection: Connection) -> int:
         """Begins a transaction that others wait for; returns how many statements that takes."""
@@ -158,6 +171,7 @@ class PostgresSession:
                 connection.enrol()
             answer = self._send_commit(connection, commit, version, asked)
             if answer.ntuples:
+                self._pending = -1 if self._backend.flushes else None
                 return answer
             self.committed = True
             return Committed(version)
@@ -180,7 +194,8 @@ class PostgresSession:
         send = connection.send
         portions = list(_portions(commit.puts)) or [([], [], [])]
         noted = msgspec.msgpack.encode(commit.notices) if commit.notices else b""
-        begun = self._reading or len(portions) > 1
+        flushes = self._backend.flushes
+        begun = self._reading or flushes or len(portions) > 1
         if begun and not self._reading:
             send(sql.BEGIN)
         place = len(connection.batch)
@@ -188,6 +203,7 @@ class PostgresSession:
             sql.CALL_COMMIT,
             commit.space,
             _TRUE if self._reading else _FALSE,
+            _TRUE if self._backend.early else _FALSE,
             INT8.pack(connection.id),
             INT8.pack(connection.attempts),
             INT8.pack(version),
@@ -201,15 +217,14 @@ class PostgresSession:
             send(sql.PUT, *pairs, INT8.pack(version))
         if begun:
             send(sql.COMMIT)
+        # In one batch with the commit, so that the server answers both together.
+        if flushes:
+            send(sql.FLUSH, b"%d" % connection.attempts)
         number = connection.sync()
         self._reading = False
-        if begun:
-            send(sql.ROLLBACK)  # where an error has left it open
-            connection.sync()
-        awaited = number + 1 + begun
         if commit.notices:
             self._announce(connection, len(noted))
-        return connection.exchange(awaited=awaited)[number][place]
+        return connection.exchange(awaited=number + 1)[number][place]
 
     def _checks(self, commit: Commit) -> tuple[bytes, ...]:
         """Returns what was read; a session that holds the lock need not ask whether it has
@@ -230,13 +245,21 @@ class PostgresSession:
         )
 
     def _announce(self, connection: Connection, size: int) -> None:
-        """Wakes those who listen, in a transaction that nobody waits for."""
-        connection.send(sql.NOTIFY)
-        connection.sync()
+        """Wakes those who listen, in a transaction that nobody waits for, if the commit has not."""
+        if not self._backend.early:
+            connection.send(sql.NOTIFY)
+            connection.sync()
         self._backend.clean_some(connection, size)
 
     def _refusal(self, connection: Connection, error: Refused, commit: Commit) -> Exception:
-        """Returns the error for a refused statement of the commit: nothing was applied."""
+        """Returns the error for a refused statement of the commit: nothing was applied, unless it
+        was the wait for the disk."""
+        if error.statement is sql.FLUSH:
+            return self._unsettled(connection)
+        if connection.has_failed:
+            connection.send(sql.ROLLBACK)
+            connection.sync()
+            connection.leave_behind()
         if error.statement is sql.ENROL or error.state == functions.FORGOTTEN_STATE:
             connection.broken = True  # it was forgotten: a new one gets a new number
             return Unreachable(str(error))
@@ -276,13 +299,22 @@ def _rows(reply: Reply, column: int = 0) -> list[tuple[bytes, Row]]:
     unpack = INT8.unpack
     rows = []
     for number in range(reply.ntuples):
+        key = value(number, column)
+        if key is None:  # it says something else
+            continue
         content = value(number, column + 1)
         if content is None:
             content = value(number, column + 2)  # a number, in the very bytes of a counter
-        if content is not None:
-            version = unpack(value(number, column + 3))[0]
-            rows.append((value(number, column), Row(content, version)))
+        rows.append((key, Row(content, unpack(value(number, column + 3))[0])))
     return rows
+
+
+def _pending(reply: Reply) -> int | None:
+    """Returns the number in the row that says that not all may be on the disk yet."""
+    last = reply.ntuples - 1
+    if last < 0 or reply.get_value(last, 0) is not None:
+        return None
+    return int(INT8.unpack(reply.get_value(last, 2))[0])
 
 
 def _refreshed(reply: Reply, keys: Sequence[bytes], pages: Sequence[Page]) -> Refreshed:

@@ -13,7 +13,7 @@ A commit is one call of a function (functions.py); the rest is plain SQL.
 
 from typing import Final, NamedTuple
 
-from holdfast.engine.postgres.functions import COMMIT_FUNCTION
+from holdfast.engine.postgres.functions import CHANNEL, COMMIT_FUNCTION, REFUSED_SETTING
 
 FORMAT: Final = 1
 
@@ -70,7 +70,8 @@ def _prepared(name: str, sql: str) -> Statement:
 _COMMIT_ARGUMENTS: Final = tuple(
     enumerate(
         (
-            *("bytea", "bool", "int8", "int8", "int8"),  # space, locked; client, attempt, version
+            *("bytea", "bool", "bool"),  # space, locked, early
+            *("int8", "int8", "int8"),  # client, attempt, version
             *("bytea[]", "int8[]"),  # keys that were read
             *("bytea[]", "bytea[]", "int8[]", "int8[]"),  # ranges that were read
             *("bytea[]", "bytea[]", "bytea[]"),  # ranges to clear, keys to delete
@@ -91,6 +92,19 @@ END_SNAPSHOT: Final = _prepared("end", "COMMIT")
 GET: Final = _prepared(
     "get",
     "SELECT key, value, number, version FROM holdfast_data WHERE key = ANY($1::bytea[])",
+)
+# Whether something of what was visible before may not be on the disk yet; then one row, with how
+# many commits the space has had. What is visible was in the log before this looks at its end.
+_BEHIND: Final = "pg_current_wal_flush_lsn() < pg_current_wal_insert_lsn()"
+_COMMITS: Final = "coalesce((SELECT commits FROM holdfast_space WHERE space = {}::bytea), -1)"
+PENDING: Final = _prepared(
+    "pending", f"SELECT NULL, NULL, {_COMMITS.format('$1')}, 0::int8 WHERE {_BEHIND}"
+)
+# Both in one. The row of the second has no key.
+GET_PENDING: Final = _prepared(
+    "get_pending",
+    "SELECT key, value, number, version FROM holdfast_data WHERE key = ANY($1::bytea[]) UNION ALL "
+    f"SELECT NULL, NULL, {_COMMITS.format('$2')}, 0::int8 WHERE {_BEHIND}",
 )
 PAGE: Final = _prepared(
     "page",
@@ -131,9 +145,17 @@ PUT: Final = _prepared(
 COMMIT: Final = _prepared("commit", "COMMIT")
 ROLLBACK: Final = _prepared("rollback", "ROLLBACK")
 
-# After the commit, in a transaction of its own: PostgreSQL lets those that notify commit one at a
-# time, and they would wait for each other's disk.
-NOTIFY: Final = _prepared("notify", "SELECT pg_notify('holdfast', '')")
+# After an early commit: returns when all that was committed before is on the disk. A transaction
+# that writes to the log waits for it; one that finds nothing to wait for writes nothing. $1 is the
+# number of the commit, for which nothing is to be done if it was refused.
+FLUSH: Final = _prepared(
+    "flush",
+    "SELECT pg_logical_emit_message(true, 'holdfast', '') "
+    f"WHERE {_BEHIND} AND current_setting('{REFUSED_SETTING}', true) IS DISTINCT FROM $1::text",
+)
+# After a commit that waits for the disk itself, in a transaction of its own: PostgreSQL lets those
+# that notify commit one at a time, and they would wait for each other's disk.
+NOTIFY: Final = _prepared("notify", f"SELECT pg_notify('{CHANNEL}', '')")
 FORGET_NOTICES: Final = _prepared(
     "forget",
     "DELETE FROM holdfast_notice WHERE id IN (SELECT id FROM holdfast_notice "
@@ -191,8 +213,17 @@ LONG_KEYS: Final = (
     "SELECT key, value FROM holdfast_data WHERE length(key) >= {whole} AND key > $1::bytea "
     "ORDER BY key LIMIT 500"
 )
+# Fails where the server does not let its log be looked at, as one that is only like PostgreSQL.
+CAN_FLUSH: Final = (
+    f"SELECT {_BEHIND}, pg_logical_emit_message(true, 'holdfast', ''), "
+    "current_setting('synchronous_standby_names') = ''"
+)
 TOUCH: Final = "UPDATE holdfast_meta SET value = value WHERE name = 'format'"
 
+# Prepared only where CAN_FLUSH is true.
+FLUSHING: Final = (PENDING, GET_PENDING, FLUSH)
 PREPARED: Final = tuple(
-    statement for statement in list(globals().values()) if isinstance(statement, Statement)
+    statement
+    for statement in list(globals().values())
+    if isinstance(statement, Statement) and statement not in FLUSHING
 )
