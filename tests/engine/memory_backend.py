@@ -156,6 +156,8 @@ class MemorySession:
         self._backend.ask("settle")
         return applied
 
+    def confirm(self) -> None: ...
+
     def close(self) -> None: ...
 
 

@@ -53,6 +53,52 @@ def test_a_read_that_follows_known_rows_costs_one_round_trip(
     assert counts == [4, 3, 2, 1]
 
 
+def test_a_read_runs_once_if_its_guesses_were_right_and_twice_if_not(
+    engine: RemoteEngine,
+) -> None:
+    runs: list[list[bytes]] = []
+
+    def counted(reader: Reader) -> list[bytes]:
+        path = [b"a"]
+        runs.append(path)
+        while (following := reader.get(path[-1])) is not None:
+            path.append(following)
+        return path
+
+    engine.transact(lambda tx: tx.put(b"a", b"b"))
+    for _ in range(2):
+        engine.read(counted)
+    runs.clear()
+
+    assert engine.read(counted) == [b"a", b"b"]
+    assert len(runs) == 1
+    engine.transact(lambda tx: tx.put(b"a", b"c"))
+    assert engine.read(counted) == [b"a", b"c"]
+    assert runs[1:] == [[b"a", b"b"], [b"a", b"c"]]
+
+
+def test_a_scan_goes_on_with_what_was_fetched_for_it(
+    engine: RemoteEngine, backend: MemoryBackend
+) -> None:
+    def name_range(tx: Transaction) -> None:
+        tx.put(b"range", b"r")
+        for number in range(5):
+            tx.put(b"r%d" % number, b"%d" % number)
+
+    def scanned(reader: Reader) -> list[bytes]:
+        begin = reader.get(b"range") or b""
+        forward = reader.scan(begin + b"0", begin + b"9")
+        backward = reader.scan(begin + b"0", begin + b"9", limit=2, reverse=True)
+        return [value for _, value in (*forward, *backward)]
+
+    engine.transact(name_range)
+    for _ in range(2):
+        assert engine.read(scanned) == [b"0", b"1", b"2", b"3", b"4", b"4", b"3"]
+    backend.messages = 0
+    assert engine.read(scanned, kind="scan") == [b"0", b"1", b"2", b"3", b"4", b"4", b"3"]
+    assert backend.messages == 1
+
+
 def test_a_row_that_no_longer_leads_where_it_did_misleads_nobody(
     engine: RemoteEngine, backend: MemoryBackend
 ) -> None:

@@ -97,6 +97,66 @@ def test_a_wrong_guess_is_answered_with_the_truth(servers: Servers) -> None:
     other.close()
 
 
+def test_what_others_have_not_changed_is_still_remembered_after_their_commits(
+    servers: Servers,
+) -> None:
+    url = servers.lend("valkey")
+    engine, other = (open_engine(url, durability="interval") for _ in range(2))
+    assert isinstance(engine, RemoteEngine)
+    fresh = count()
+
+    def append(tx: Transaction) -> None:
+        tx.put(b"Alist", (tx.get(b"Alist") or b"") + b"x")
+
+    def disturbed() -> None:
+        for work in (increment, append):  # neither reads what the other remembers
+            other.transact(lambda tx: tx.put(b"Aother", b"%d" % next(fresh)), space=b"A")
+            engine.transact(work, space=b"A")
+
+    assert trips(engine, disturbed) == 2
+    engine.close()
+    other.close()
+
+
+@pytest.mark.parametrize("refused", [True, False])
+def test_what_others_have_changed_is_noticed_however_small_the_commit_in_between(
+    refused: bool, servers: Servers
+) -> None:
+    """A commit that changes nothing has the version of the one before it, which is another's."""
+    url = servers.lend("valkey")
+    engine, other = (open_engine(url, durability="interval") for _ in range(2))
+    engine.transact(increment, space=b"A")
+    engine.transact(lambda tx: tx.put(b"Asame", b"1"), space=b"A")
+    assert other.transact(increment, space=b"A") == 2
+    if refused:
+        other.transact(lambda tx: tx.put(b"Anew", b"2"), space=b"A")
+
+    def same(tx: Transaction) -> None:
+        tx.get(b"Anew")
+        tx.put(b"Asame", b"1")
+
+    engine.transact(same, space=b"A")
+
+    assert engine.transact(increment, space=b"A") == 3
+    engine.close()
+    other.close()
+
+
+def test_what_a_large_clear_of_others_has_removed_is_not_remembered(servers: Servers) -> None:
+    url = servers.lend("valkey")
+    engine, other = (open_engine(url, durability="interval") for _ in range(2))
+    engine.transact(increment, space=b"A")
+    big = b"x" * 9_000_000  # more than the log keeps of one commit
+    other.transact(lambda tx: tx.put(b"Abig", big), space=b"A")
+    other.transact(lambda tx: tx.clear(b"A", b"B"), space=b"A")
+
+    engine.transact(lambda tx: tx.put(b"Amine", b"1"), space=b"A")
+
+    assert engine.transact(increment, space=b"A") == 1
+    engine.close()
+    other.close()
+
+
 def test_a_group_costs_as_many_round_trips_as_one_of_its_transactions(
     engine: RemoteEngine,
 ) -> None:

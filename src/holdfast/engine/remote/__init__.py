@@ -9,8 +9,10 @@ runs a group until its commit succeeds, and `engine.py` puts them together.
 
 from holdfast.engine.remote.engine import RemoteEngine
 from holdfast.engine.remote.protocol import (
+    NOTHING_CHANGED,
     AddRefused,
     Backend,
+    Changed,
     Commit,
     Committed,
     Conflicted,
@@ -26,8 +28,10 @@ from holdfast.engine.remote.protocol import (
 )
 
 __all__ = [
+    "NOTHING_CHANGED",
     "AddRefused",
     "Backend",
+    "Changed",
     "Commit",
     "Committed",
     "Conflicted",

@@ -7,7 +7,7 @@ ones are folded, and the shared part does that.
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn, Protocol, runtime_checkable
+from typing import Any, Final, NamedTuple, NoReturn, Protocol, runtime_checkable
 
 import msgspec
 
@@ -59,25 +59,37 @@ class Commit(msgspec.Struct, kw_only=True):
         return bool(self.puts or self.adds or self.deletes or self.clears or self.notices)
 
 
+class Changed(NamedTuple):
+    """The changes of others between two places of a space: keys, and ranges in place of many."""
+
+    keys: Sequence[bytes] = ()
+    ranges: Sequence[tuple[bytes, bytes]] = ()
+
+
+NOTHING_CHANGED: Final = Changed()
+
+
 class Committed(NamedTuple):
     """A commit that was made: the version of what it has put, and the place of the space after it.
 
-    `alone` says that nothing else was committed to the space between `place` and the place that
-    was given with it, so that what was known there is known here; where rows have versions of
-    their own that is not asked.
+    `changed` is what others have changed between the place that was given with it and `place`: all
+    else that was known there is known here. None if that is not known; where rows have versions of
+    their own it is not asked.
     """
 
     version: int
     place: Any = None
-    alone: bool = True
+    changed: Changed | None = NOTHING_CHANGED
 
 
 class Refreshed(NamedTuple):
-    """A commit that was not made as its reads were wrong, with the truth of one moment."""
+    """A commit that was not made as its reads were wrong, with the truth of one moment. `changed`
+    is as for `Committed`."""
 
     rows: list[Row | None]
     contents: list[list[tuple[bytes, Row]]]
     place: Any = None
+    changed: Changed | None = NOTHING_CHANGED
 
 
 class Conflicted(Exception):
@@ -138,6 +150,12 @@ class Session(Protocol):
         Durable when it returns. May raise any of the four exceptions above. If it is interrupted
         (Ctrl-C) while it waits for the reply, it raises `Unsettled` from that.
         """
+        ...
+
+    def confirm(self) -> None:
+        """Returns when all that was read is durable, where what is not yet can be read. Called
+        before anyone is told of it, unless the session has committed: that is durable together
+        with all before it. May raise `Unreachable`."""
         ...
 
     def close(self) -> None:

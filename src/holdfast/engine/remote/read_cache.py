@@ -14,8 +14,6 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
-from holdfast.engine.contract import Reader
-from holdfast.engine.long_keys import LongKeys
 from holdfast.engine.remote.protocol import (
     Conflicted,
     Page,
@@ -26,7 +24,6 @@ from holdfast.engine.remote.protocol import (
     Walked,
 )
 from holdfast.engine.remote.remembered import RememberedRows, covered
-from holdfast.errors import ViewOnlyReads
 from holdfast.limits import MAX_GUESSED_READS, MAX_SEEN_IN_VIEW_BYTES
 
 Pair = tuple[bytes, bytes]
@@ -39,8 +36,8 @@ _PAGE_BYTES: Final = 4 * 1024 * 1024  # what a page should not exceed by much, o
 
 
 class GuessedTooLong(BaseException):
-    """A run on guesses reads on and on, or a view's has read what no earlier one has; what it has
-    asked for so far must do."""
+    """A run on guesses reads on and on; what it has asked for so far must do. Or a view's guesses
+    were wrong, or it has read more than one fetch could bring."""
 
 
 class ReadCache:
@@ -54,6 +51,7 @@ class ReadCache:
         memory: RememberedRows | None = None,
         *,
         leads: Leads | None = None,
+        at_once: bool = False,
     ) -> None:
         self.session = session
         self.space = space
@@ -62,6 +60,7 @@ class ReadCache:
         self.first: Leads = {}  # the rows of the first fetch that were asked for by their keys
         self.lost: Conflicted | Unreachable | None = None  # why the session can't go on
         self._leads = leads  # of a view, which commits nothing, and reads again what it forgot
+        self._at_once = at_once  # whether one fetch is all that it can have
         self._known_bytes = 0
         self._rows: dict[bytes, Row | None] = {}
         self._keys: list[bytes] = []  # of all rows within the known spans, in order
@@ -93,6 +92,10 @@ class ReadCache:
     def begin_end(self) -> None:
         """Fetches what is unknown from here on; what was read stays."""
         self._guessing = False
+
+    @property
+    def guessing(self) -> bool:
+        return self._guessing
 
     @property
     def guessed(self) -> bool:
@@ -130,6 +133,7 @@ class ReadCache:
             if any(now.get(key) != rows[key] for key in remembered):
                 changed.append(page.begin)
         self._forget()
+        self._memory.move(found.place, found.changed)
         self._learn(keys, pages, found.rows, found.contents, found.place)
         self.place = found.place
         return changed
@@ -153,8 +157,10 @@ class ReadCache:
         unknown = [key for key in keys if key not in rows and key and not self._in_span(key)]
         if unknown and not self._guessing:
             self._fetch(unknown, [])
-        elif self._leads is not None:
+        elif unknown and self._leads is not None:
             self._missed_keys.update(dict.fromkeys(unknown))
+            if not all(key in self._leads for key in unknown):
+                self._end_guesses()
         return [self.get(key) for key in keys]
 
     def has_read(self, key: bytes) -> bool:
@@ -175,15 +181,14 @@ class ReadCache:
         if self._guessing:
             self._missed_keys[key] = None
             self._bound_guesses()
-            if self._leads is None:
-                remembered = self._memory.rows.get(key)
-            elif key in self._leads:
-                remembered = self._leads[key]
-            else:
-                raise GuessedTooLong
-            return None if remembered is None else remembered.value
-        self._make_room()
-        self._fetch([key], [])
+            if self._leads is None or key in self._leads:
+                known = self._memory.rows if self._leads is None else self._leads
+                remembered = known.get(key)
+                return None if remembered is None else remembered.value
+            self._end_guesses()
+        else:
+            self._make_room()
+            self._fetch([key], [])
         row = self._rows[key]
         return None if row is None else row.value
 
@@ -202,6 +207,8 @@ class ReadCache:
                     fetched += page.limit
                     continue
                 self._miss(page)
+                if not self._guessing:
+                    continue
                 stop = page.end
                 content = self._guess(begin, stop)
             else:
@@ -231,6 +238,8 @@ class ReadCache:
                     fetched += page.limit
                     continue
                 self._miss(page)
+                if not self._guessing:
+                    continue
                 stop = page.begin
                 content = self._guess(stop, end)
             else:
@@ -261,7 +270,25 @@ class ReadCache:
         self._missed_pages[page] = None
         self._bound_guesses()
         if self._leads is not None:
+            self._end_guesses()
+
+    def _end_guesses(self) -> None:
+        """Fetches all that a view has asked for, with the row that it can't guess. If its guesses
+        were right, its run goes on with what was fetched; if not, it has to begin again."""
+        self._guessing = False
+        self.fetch_missed()
+        if not self.guessed_right():
             raise GuessedTooLong
+
+    def guessed_right(self) -> bool:
+        """Returns whether what was fetched is what the run of a view was told before."""
+        leads, rows = self._leads or {}, self._rows
+        for key in self._missed_keys:
+            if key in leads:
+                told, found = leads[key], rows.get(key)
+                if (told and told.value) != (found and found.value):
+                    return False
+        return True
 
     def _bound_guesses(self) -> None:
         if len(self._missed_keys) + len(self._missed_pages) > MAX_GUESSED_READS:
@@ -294,6 +321,8 @@ class ReadCache:
         self._known_bytes = 0
 
     def _fetch(self, keys: list[bytes], pages: list[Page]) -> None:
+        if self._at_once and self.fetches:
+            raise GuessedTooLong
         guard = self._guard
         if guard is not None:
             keys = [*keys, guard[0]]
@@ -404,77 +433,3 @@ class ReadCache:
                 content += self._guess(*gap)
             content.sort()
         return [row.version for _, row in content]
-
-
-class LongKeyReader:
-    """A reader of whole keys above one whose long keys are folded (long_keys.py)."""
-
-    def __init__(self, seen: ReadCache, rule: LongKeys) -> None:
-        self._seen = seen
-        self._rule = rule
-        self._whole = rule.whole
-        self.space = seen.space
-        self.now = seen.now
-
-    def get(self, key: bytes) -> bytes | None:
-        if len(key) < self._whole:
-            return self._seen.get(key)
-        stored = self._seen.get(self._rule.fold(key))
-        return None if stored is None else self._rule.split(stored)[1]
-
-    def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        if max(map(len, keys), default=0) < self._whole:
-            return self._seen.get_many(keys)
-        self._seen.get_many(
-            [key if len(key) < self._whole else self._rule.fold(key) for key in keys]
-        )
-        return [self.get(key) for key in keys]
-
-    def has_read(self, key: bytes) -> bool:
-        return self._seen.has_read(key)
-
-    def scan(
-        self, begin: bytes, end: bytes, *, limit: int | None = None, reverse: bool = False
-    ) -> Iterator[Pair]:
-        if begin >= end or (limit is not None and limit <= 0):
-            return
-        place, stop = self._rule.stored_range(begin, end)
-        while place < stop:
-            for key, value in self._seen.scan(place, stop, limit=limit, reverse=reverse):
-                if len(key) >= self._whole:
-                    break
-                yield key, value
-                if limit is not None:
-                    limit -= 1
-                    if limit <= 0:
-                        return
-            else:
-                return
-            prefix = key[: self._whole]
-            group = self._seen.scan(prefix, self._rule.group_end(prefix))
-            for pair in self._rule.ordered(group, begin, end, reverse=reverse):
-                yield pair
-                if limit is not None:
-                    limit -= 1
-                    if limit <= 0:
-                        return
-            if reverse:
-                stop = prefix
-            else:
-                place = self._rule.group_end(prefix)
-
-
-class ReadOnly:
-    """The reader of a view, which explains why it can't write."""
-
-    def __init__(self, below: Reader, seen: ReadCache) -> None:
-        self.space = seen.space
-        self.now = seen.now
-        self.get = below.get
-        self.get_many = below.get_many
-        self.scan = below.scan
-
-    def __getattr__(self, name: str) -> Any:
-        if name in ("put", "delete", "clear", "add", "after_commit"):
-            raise ViewOnlyReads(f"a view only reads, and was asked to {name}")
-        raise AttributeError(name)

@@ -8,7 +8,14 @@ from bisect import bisect_left, insort
 from collections.abc import Sequence
 from typing import Any, Final
 
-from holdfast.engine.remote.protocol import Commit, Committed, Page, Row
+from holdfast.engine.remote.protocol import (
+    NOTHING_CHANGED,
+    Changed,
+    Commit,
+    Committed,
+    Page,
+    Row,
+)
 from holdfast.limits import (
     MAX_REMEMBERED_BYTES,
     MAX_REMEMBERED_KEYS,
@@ -60,14 +67,16 @@ class RememberedRows:
 
     def apply(self, commit: Commit, made: Committed) -> None:
         """Takes over what a commit has written. What it has read was true in that moment."""
-        if not made.alone:
+        if made.changed is None:
             read = {key: self.rows[key] for key in commit.keys if key in self.rows}
             for walked in commit.ranges:
                 read |= {key: self.rows[key] for key in self.between(walked.begin, walked.end)}
             self.clear()
             for key, row in read.items():
                 self._set(key, row)
-        self.place = made.place
+            self.place = made.place
+        else:
+            self.move(made.place, made.changed)
         for begin, end in commit.clears:
             for key in self.between(begin, end):
                 self._set(key, None)
@@ -76,6 +85,18 @@ class RememberedRows:
         for key, value in commit.puts.items():
             self._set(key, Row(value, made.version))
         self._bound()
+
+    def move(self, place: Any, changed: Changed | None) -> None:
+        """Forgets what others have changed between its place and a later one."""
+        if changed is None:
+            self.clear()
+        elif changed is not NOTHING_CHANGED:
+            for key in changed.keys:
+                self._set(key, None)
+            for begin, end in changed.ranges:
+                for key in self.between(begin, end):
+                    self._set(key, None)
+        self.place = place
 
     def clear(self) -> None:
         self.rows, self._keys, self.size, self.place = {}, [], 0, None

@@ -13,6 +13,7 @@ from typing import Any, Final, cast
 from holdfast.engine.contract import Draws, Outcome, Transaction
 from holdfast.engine.group_commit import Work
 from holdfast.engine.remote.contention import Contention
+from holdfast.engine.remote.long_key_reader import LongKeyReader
 from holdfast.engine.remote.patience import Patience
 from holdfast.engine.remote.protocol import (
     AddRefused,
@@ -27,7 +28,7 @@ from holdfast.engine.remote.protocol import (
     Unreachable,
     Unsettled,
 )
-from holdfast.engine.remote.read_cache import GuessedTooLong, LongKeyReader, ReadCache
+from holdfast.engine.remote.read_cache import GuessedTooLong, ReadCache
 from holdfast.engine.remote.remembered import Memories, RememberedRows
 from holdfast.engine.remote.transaction import Below, Writes
 from holdfast.engine.remote.views import Views
@@ -208,10 +209,14 @@ class GroupRuns:
     def _commit(self, attempt: _Attempt) -> None:
         """Makes the commit of a run on a snapshot."""
         assert attempt.commit is not None  # left by the run
-        if attempt.made is None and attempt.commit.writes:
+        if attempt.made is not None:
+            return
+        if attempt.commit.writes:
             self._views.fix(attempt.space)
             self._counts.add("round_trips")
             attempt.made = attempt.session.commit(attempt.commit)
+        else:
+            attempt.session.confirm()
 
     def _run_once(self, attempt: _Attempt, group: _Group) -> Writes:
         together = attempt.writes(attempt.base, 0.0, careful=group.careful)
@@ -282,6 +287,9 @@ class GroupRuns:
             attempt.memory.clear()
             if not self._patience.settle(lost):
                 raise Conflict("the connection was lost, and nothing was written") from lost
+        except BaseException:
+            attempt.session.confirm()  # what it was raised about is told with it
+            raise
         finally:
             attempt.close()
             self._counts.add("round_trips", attempt.seen.fetches)

@@ -98,8 +98,8 @@ class Writes(WriteBuffer):
         if self.adds:
             self.adds.pop(bytes(key), None)
 
-    def put_all(self, pairs: dict[bytes, bytes]) -> None:
-        super().put_all(pairs)
+    def put_all(self, pairs: dict[bytes, bytes], *, checked: bool = False) -> None:
+        super().put_all(pairs, checked=checked)
         for key in pairs if self.adds else ():
             self.adds.pop(bytes(key), None)
 

@@ -3,10 +3,11 @@
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from holdfast.engine.contract import Guard, Reader
 from holdfast.engine.remote.counts import Counts
+from holdfast.engine.remote.long_key_reader import LongKeyReader
 from holdfast.engine.remote.patience import Patience
 from holdfast.engine.remote.protocol import (
     Backend,
@@ -18,17 +19,13 @@ from holdfast.engine.remote.protocol import (
     Session,
     Unreachable,
 )
-from holdfast.engine.remote.read_cache import (
-    GuessedTooLong,
-    Leads,
-    LongKeyReader,
-    ReadCache,
-    ReadOnly,
-)
-from holdfast.errors import StoreForked
+from holdfast.engine.remote.read_cache import GuessedTooLong, Leads, ReadCache
+from holdfast.errors import StoreForked, ViewOnlyReads
 from holdfast.limits import MAX_LEADS, MAX_REMEMBERED_VALUE_BYTES
 
 T = TypeVar("T")
+
+_NOTHING: Final = object()  # no result
 
 
 class Views:
@@ -57,37 +54,30 @@ class Views:
         answer to a single fetch, for which a server has no snapshot to keep."""
         if kind in self._single:
             try:
-                return self._read_at_once(work, space, guard)
+                return self._read(work, View(self, space, guard, at_once=True))
             except GuessedTooLong:  # it has read more than could be foreseen
                 self._single.discard(kind)
         view = View(self, space, guard)
-        with view as reader:
-            seen = view.seen
-            if self.leads:
-                _fetch_guessed(work, reader, seen)
-                seen.begin_run(guessing=False)
-            result = work(reader)
-        self._learn(seen)
-        if kind and seen.fetches == 1:
+        result = self._read(work, view)
+        if kind and view.seen.fetches == 1:
             self._single.add(kind)
         return result
 
-    def _read_at_once(self, work: Callable[[Reader], T], space: bytes, guard: Guard | None) -> T:
-        view = View(self, space, guard, at_once=True)
+    def _read(self, work: Callable[[Reader], T], view: "View") -> T:
+        """Runs `work`, first on the rows that led earlier reads to others; at the first row that is
+        not among them all are fetched. If they are what they were, the run goes on; if not, it is
+        made again."""
         with view as reader:
             seen = view.seen
-            _fetch_guessed(work, reader, seen)
-            seen.begin_run(guessing=True)  # nothing else can be fetched
-            try:
+            result = _NOTHING
+            if self.leads:
+                seen.begin_run(guessing=True)
+                result = _guess(work, reader, seen)
+                seen.begin_run(guessing=False)
+            if result is _NOTHING:
                 result = work(reader)
-            except Exception:
-                if seen.guessed:
-                    raise GuessedTooLong from None
-                raise
-        if seen.guessed:
-            raise GuessedTooLong
         self._learn(seen)
-        return result
+        return cast(T, result)
 
     def _learn(self, seen: ReadCache) -> None:
         """Remembers the rows that told what to fetch next, and how those read now that did."""
@@ -128,7 +118,9 @@ class View:
         views = self._views
         views.patience.refuse_unusable()
         self._session = ViewSession(views, self._space, at_once=self._at_once)
-        seen = ReadCache(self._session, self._space, views.clock(), leads=views.leads)
+        seen = ReadCache(
+            self._session, self._space, views.clock(), leads=views.leads, at_once=self._at_once
+        )
         self.seen = seen
         rule = views.backend.long_keys
         reader = ReadOnly(seen if rule is None else LongKeyReader(seen, rule), seen)
@@ -138,6 +130,22 @@ class View:
 
     def __exit__(self, *exc: object) -> None:
         self._session.close()
+
+
+class ReadOnly:
+    """The reader of a view, which explains why it can't write."""
+
+    def __init__(self, below: Reader, seen: ReadCache) -> None:
+        self.space = seen.space
+        self.now = seen.now
+        self.get = below.get
+        self.get_many = below.get_many
+        self.scan = below.scan
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("put", "delete", "clear", "add", "after_commit"):
+            raise ViewOnlyReads(f"a view only reads, and was asked to {name}")
+        raise AttributeError(name)
 
 
 class ViewSession:
@@ -183,10 +191,11 @@ class ViewSession:
     ) -> tuple[list[Row | None], list[list[tuple[bytes, Row]]]]:
         session = self._views.backend.session(self.space)
         try:
-            if self._at_once and isinstance(session, Momentary):
-                found = session.fetch_once(keys, pages)
+            if self._at_once and hasattr(session, "fetch_once"):  # quicker than `isinstance`
+                found = cast(Momentary, session).fetch_once(keys, pages)
             else:
                 found = session.fetch(keys, pages)
+            session.confirm()
         except BaseException:
             session.close()
             raise
@@ -196,6 +205,9 @@ class ViewSession:
 
     def commit(self, commit: Commit) -> Committed:
         raise NotImplementedError  # a view only reads
+
+    def confirm(self) -> None:
+        """Does nothing: each answer of a view was confirmed."""
 
     def close(self) -> None:
         self._views.unread.pop(id(self), None)
@@ -208,10 +220,21 @@ class ViewSession:
                     self._session.close()
 
 
-def _fetch_guessed(work: Callable[[Reader], Any], reader: Reader, seen: ReadCache) -> None:
-    """Runs `work` on the rows that led earlier reads to others, and fetches what it asks for."""
-    seen.begin_run(guessing=True)
-    with suppress(GuessedTooLong, Exception):  # what is remembered may no longer be true
-        work(reader)
-    if seen.guessed:
+def _guess(work: Callable[[Reader], Any], reader: Reader, seen: ReadCache) -> Any:
+    """Returns the result of a run that began on guesses, or _NOTHING if some were wrong: then it is
+    known how what it has asked for really is."""
+    try:
+        result = work(reader)
+    except GuessedTooLong:
+        if seen.guessing:
+            seen.fetch_missed()
+        return _NOTHING
+    except Exception:
+        if not seen.guessing:
+            raise
         seen.fetch_missed()
+        return _NOTHING
+    if seen.guessing and seen.guessed:
+        seen.fetch_missed()
+        return result if seen.guessed_right() else _NOTHING
+    return result

@@ -25,6 +25,7 @@ local LOG_BYTES = 16 * 1024 * 1024  -- or less far, if this much was changed mea
 local HELD_BYTES = 8 * LOG_BYTES    -- what views that last may hold
 local OLD_BYTES = 8 * 1024 * 1024   -- of old values in one commit; more are not kept
 local SESSION_SECONDS = 86400
+local CHANGED_BYTES = 64 * 1024     -- of names of what others have changed, in one reply
 local CHUNK = 1000                  -- arguments of one call; Lua's stack has room for 8,000
 
 -- `redis` is the name that servers of both families know. While the library is loaded, none of its
@@ -226,6 +227,19 @@ local function is_changed(commits, read_keys, read_ranges)
   return false
 end
 
+-- The keys and the ranges that others have changed, as lists; false if that is not known, or too much.
+local function changed_by(commits)
+  if not commits then return false, false end
+  if #commits == 0 then return "", "" end
+  local names, gone, size = {}, {}, 0
+  for i, commit in ipairs(commits) do
+    names[i], gone[i] = commit.keys or "", commit.gone or ""
+    size = size + #names[i] + #gone[i]
+    if size > CHANGED_BYTES then return false, false end
+  end
+  return table.concat(names), table.concat(gone)
+end
+
 -- Whether guesses are right: each key with "0" in `marks` does not exist, and each range holds as
 -- many keys as `sizes` says. That those which were there before are unchanged, the log tells.
 local function is_guessed_right(keys, read_keys, marks, read_ranges, sizes)
@@ -360,9 +374,10 @@ end
 --       added to in one commit, and none is added to that lies in a cleared range. If what was read
 --       are guesses, more follows: of each key "0" if it is absent, else "1"; how many keys are in
 --       each range, as a list; and then what to read if a guess was wrong, as for `read`.
--- reply: "ok", version, id; "conflict", or for guesses "conflict", version, id, the values, the
---        pages; "counter", the key, its value; "late" if a later commit of the session has come
---        before
+-- reply: "ok", version, id, the keys and the ranges that others have changed since the version that was
+--        read at (false: not known); "conflict", or for guesses "conflict", version, id, the values,
+--        the pages, and what was changed as above; "counter", the key, its value; "late" if a later
+--        commit of the session has come before
 -- All is checked before anything is changed, as nothing can be undone here.
 local function commit(keys, args)
   local id = args[1] .. ":" .. args[2]
@@ -373,7 +388,7 @@ local function commit(keys, args)
     if last == args[2] then
       -- A write, so that a WAIT behind it waits for the commit too, which came over another link.
       call("EXPIRE", keys[6], SESSION_SECONDS)
-      return { "ok", version, id }
+      return { "ok", version, id, false, false }
     end
     if tonumber(last) > tonumber(args[2]) then return { "late" } end
   end
@@ -383,9 +398,9 @@ local function commit(keys, args)
   local stored = deleted + tonumber(args[10])
   local added = stored + 2 * tonumber(args[11])
   local finish = added + 2 * tonumber(args[12])
-  local is_right = true
+  local is_right, commits = true, nil
   if args[3] ~= "" then
-    local commits = since(state, keys[4], tonumber(args[3]), args[4])
+    commits = since(state, keys[4], tonumber(args[3]), args[4])
     is_right = commits and not (#commits > 0 and is_changed(commits, args[5], args[6]))
   end
   local guessed = #args >= finish
@@ -396,7 +411,7 @@ local function commit(keys, args)
     local reply = { "conflict" }
     if guessed then
       local values, pages = read_part(keys, args, finish + 2)
-      reply = { "conflict", number(state.version), state.id, values, pages }
+      reply = { "conflict", number(state.version), state.id, values, pages, changed_by(commits) }
     end
     return refuse(keys, args, reply)
   end
@@ -431,7 +446,7 @@ local function commit(keys, args)
       "format", "1")
   end
   call("SET", keys[6], args[2] .. " " .. number(state.version), "EX", SESSION_SECONDS)
-  return { "ok", number(state.version), state.id }
+  return { "ok", number(state.version), state.id, changed_by(commits) }
 end
 
 -- Whether a commit has been done. If not, it never will be: its number is used up.

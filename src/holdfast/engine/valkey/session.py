@@ -17,7 +17,9 @@ import msgspec
 
 from holdfast.engine.contract import pack_counter
 from holdfast.engine.remote import (
+    NOTHING_CHANGED,
     AddRefused,
+    Changed,
     Commit,
     Committed,
     Conflicted,
@@ -190,7 +192,7 @@ class SpaceSession:
         reply = self._exchange_commit(commit, self._first if reads else None, ())
         if reply[0] == b"conflict":
             raise Conflicted
-        return self._made(reply, self._first)
+        return self._made(reply)
 
     def try_commit(
         self, commit: Commit, keys: Sequence[bytes], pages: Sequence[Page], place: Any
@@ -202,22 +204,21 @@ class SpaceSession:
         )
         reply = self._exchange_commit(commit, place, asked)
         if reply[0] != b"conflict":
-            return self._made(reply, place)
+            return self._made(reply)
         if len(reply) == 1:  # it was sent again, and refused the first time
             raise Conflicted
-        _, version, id, values, found = reply
+        _, version, id, values, found, changed, gone = reply
         self._first = self._seen = (version, id)
+        self._old, self._old_keys = {}, []  # of the snapshot before
         rows = [None if value is None else Row(value, _VERSION) for value in values]
         contents = [self._fill(page, *part) for page, part in zip(pages, found, strict=True)]
         self._first, self._seen, self._old, self._old_keys = None, (b"", b""), {}, []
-        return Refreshed(rows, contents, (version, id))
+        return Refreshed(rows, contents, (version, id), _changed(changed, gone))
 
-    def _made(self, reply: list[Any], place: Any) -> Committed:
-        """Returns what a commit has made. It was alone if its version comes right after `place`."""
+    def _made(self, reply: list[Any]) -> Committed:
         self.committed = True
-        version, id = reply[1], reply[2]
-        alone = place is not None and int(version) - int(place[0]) <= 1
-        return Committed(_VERSION, (version, id), alone)
+        _, version, id, changed, gone = reply
+        return Committed(_VERSION, (version, id), _changed(changed, gone))
 
     def _exchange_commit(self, commit: Commit, place: Any, asked: Sequence[Any]) -> list[Any]:
         """Sends a commit of what was read at `place`, and returns the reply to it."""
@@ -246,6 +247,9 @@ class SpaceSession:
         self._place.give_back(lane)
         _understand(reply)
         return reply
+
+    def confirm(self) -> None:
+        """Does nothing: a server that syncs always does so before it answers, reads too."""
 
     def close(self) -> None:
         """Does nothing: a server keeps only a few versions in a log for a session, for a while."""
@@ -309,6 +313,15 @@ def _questions(keys: Sequence[bytes], pages: Sequence[Page]) -> list[Any]:
     for page in pages:
         arguments += (page.begin, page.end, page.limit, int(page.reverse))
     return arguments
+
+
+def _changed(keys: bytes | None, gone: bytes | None) -> Changed | None:
+    if keys is None or gone is None:
+        return None
+    if not keys and not gone:
+        return NOTHING_CHANGED
+    bounds = unpack_list(gone)
+    return Changed(unpack_list(keys), list(zip(bounds[::2], bounds[1::2], strict=True)))
 
 
 def _understand(reply: list[Any]) -> None:

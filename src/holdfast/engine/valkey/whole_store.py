@@ -52,6 +52,9 @@ class WholeSession:
         self.committed = True
         return Committed(made.version)
 
+    def confirm(self) -> None:
+        self._root.confirm()
+
     def close(self) -> None:
         self._root.close()
 
