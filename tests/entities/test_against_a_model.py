@@ -20,6 +20,7 @@ from holdfast.entities.messages import Change, Filter, Ordering, PutEntity
 from holdfast.entities.order import entry_part
 from holdfast.errors import IndexNotReady, NoIndex
 from holdfast.testing import Clock
+from tests.entities.older_form import make_older
 from tests.stores import Stores
 
 TABLE = "m.T"
@@ -31,7 +32,7 @@ INDEXES = [("a",), ("a", "b"), ("b", "a"), ("c", "a", "b"), ("b",)]
 
 values = st.sampled_from(VALUES)
 comparable = st.sampled_from([value for value in VALUES if not isinstance(value, (list, dict))])
-properties = st.dictionaries(st.sampled_from([*COLUMNS, "d"]), values, max_size=4)
+properties = st.dictionaries(st.sampled_from([*COLUMNS, "d", "e f"]), values, max_size=4)
 ids = st.sampled_from(IDS)
 
 
@@ -124,6 +125,10 @@ class Entities(RuleBasedStateMachine):
     def wait(self, seconds: float) -> None:
         self.clock.advance(seconds=seconds)
 
+    @rule(keep_lists=st.booleans())
+    def make_older(self, keep_lists: bool) -> None:
+        make_older(self.store, TABLE, keep_lists=keep_lists)
+
     @rule()
     def build(self) -> None:
         self.entities.build()
@@ -168,6 +173,8 @@ class Entities(RuleBasedStateMachine):
         assert page.total == len(matching)
 
     def equality(self, data: st.DataObject, name: str) -> Filter:
+        if data.draw(st.booleans()):
+            return Filter(name, "=", [data.draw(comparable)])
         return Filter(name, "IN", data.draw(st.lists(comparable, min_size=1, max_size=3)))
 
     def range(self, data: st.DataObject, name: str) -> Filter:
@@ -184,7 +191,7 @@ class Entities(RuleBasedStateMachine):
         for index in self.indexes:
             if set(index[: len(names)]) != set(names):
                 continue
-            if filters[-1].op != "IN" and index[len(names) - 1] != names[-1]:
+            if filters[-1].op not in ("IN", "=") and index[len(names) - 1] != names[-1]:
                 continue
             if order and order.by not in index[: len(names) + 1]:
                 continue
@@ -235,7 +242,7 @@ def all_match(filters: list[Filter], own: dict[str, Any]) -> bool:
 def matches(filter: Filter, value: Any) -> bool:
     part = entry_part(value)
     is_null = part == entry_part(None)
-    if filter.op == "IN":
+    if filter.op in ("IN", "="):
         wanted = {entry_part(v) for v in filter.values}
         return part in wanted or (is_null and "" in filter.values)
     if is_null:

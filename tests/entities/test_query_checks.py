@@ -176,3 +176,12 @@ def test_other_arguments_of_another_kind_are_refused_too(entities: StoreEntities
         entities.update_raw("test.Users", ann, [odd])
     with pytest.raises(InvalidEntitySchema, match="YAML or a Schema"):
         entities.deploy(odd)
+
+
+def test_what_is_wrong_with_a_query_comes_before_an_unknown_table(entities: StoreEntities) -> None:
+    wrong = [Filter("age", "~", [1])]
+    for call in (entities.select_raw, entities.count_raw, entities.delete_raw):
+        with pytest.raises(BadFilter):
+            call("test.Unknown", wrong)
+    with pytest.raises(BadFilter):
+        entities.update_raw("test.Unknown", wrong, [Change("SET", "age", 1)])

@@ -1,9 +1,12 @@
 """Pages, totals and projections."""
 
+from typing import Any
+
 import pytest
 
 from holdfast.entities import StoreEntities
 from holdfast.entities.messages import Filter, Ordering, PutEntity
+from holdfast.errors import BadFilter
 from holdfast.testing import Clock
 
 ALL = [Filter("id", "ALL")]
@@ -97,3 +100,63 @@ def test_large_totals_are_exact(entities: StoreEntities) -> None:
     ordered = [Filter("city", "IN", ["c0", "c2"]), Filter("age", "<", [2700])]
     assert entities.select_raw("test.Users", ordered, order=Ordering("age")).total == 1800
     assert entities.count_raw("test.Users") == 3000
+
+
+@pytest.mark.parametrize("limit", [1, 31, 32, 33, 127, 128, 129, -1])
+@pytest.mark.parametrize("offset", [0, 1, 40])
+@pytest.mark.parametrize("count", [False, True])
+@pytest.mark.parametrize("ascending", [False, True])
+def test_pages_of_every_size_hold_what_lives(
+    entities: StoreEntities, clock: Clock, limit: int, offset: int, count: bool, ascending: bool
+) -> None:
+    ids = [f"{n:03}" for n in range(140)]
+    lives = {id: 0 if n % 3 else 10**9 for n, id in enumerate(ids)}
+    entities.put_raw(
+        "test.Users", [PutEntity({"city": "x", "age": 1}, id, lives[id]) for id in ids]
+    )
+    clock.advance(seconds=2)
+    order = None if ascending else Ordering("age", asc=False)
+
+    page = entities.select_raw(
+        "test.Users", IN_X, order=order, offset=offset, limit=limit, count=count
+    )
+
+    live = [id for id in ids if not lives[id]][:: 1 if ascending else -1]
+    end = None if limit == -1 else offset + limit
+    assert [entity.id for entity in page] == live[offset:end]
+    assert page.total == (len(live) if count else -1)
+
+
+@pytest.mark.parametrize("ids", [["T", "TT", "T\x01", "\x00T", "é"], ["TT", "T"], ["T"], ["\x01"]])
+def test_an_index_finds_ids_of_any_text(entities: StoreEntities, ids: list[str]) -> None:
+    entities.put_raw("test.Users", [PutEntity({"city": "x"}, id) for id in ids])
+
+    found = entities.select_raw("test.Users", IN_X)
+
+    assert sorted(entity.id for entity in found) == sorted(ids)
+
+
+def test_a_query_is_checked_however_often_its_like_was_asked(ten: StoreEntities) -> None:
+    def total(value: object, op: str = "=") -> int:
+        return ten.select_raw("test.Users", [Filter("age", op, [value])]).total
+
+    assert [total(3), total(3), total(3.0), total(True), total(""), total(None)] == [
+        1,
+        1,
+        1,
+        0,
+        0,
+        0,
+    ]
+    assert [total(8, ">"), total(3, "IN"), total(3, "EQ")] == [1, 1, 1]
+    for value in (2**64, [3], "\ud800"):
+        with pytest.raises(BadFilter):
+            total(value)
+    with pytest.raises(BadFilter, match="Unsupported operator"):
+        total(3, "~")
+
+
+def test_filters_may_come_from_an_iterator(ten: StoreEntities) -> None:
+    for _ in range(2):
+        filters: Any = iter(IN_X)
+        assert ten.select_raw("test.Users", filters).total == 10

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from holdfast.engine.contract import Reader, read_counter
 from holdfast.entities.index_counts import is_milestone, stretch_before
 from holdfast.entities.layout import END_OF_INDEX, entry_value, id_in, id_part_of, keys_of
-from holdfast.entities.records import read_entity, read_table
+from holdfast.entities.records import read_table
 from holdfast.entities.table_access import IndexAccess, TableAccess, access_to
 from holdfast.keys import pack_int, pack_str, prefix_range, unpack, unpack_first
 
@@ -32,7 +32,7 @@ def problems_at(reader: Reader, key: bytes, value: bytes) -> Iterator[str]:
         number, expires, id = unpack(key, len(keys.expiring))
         access = _table_of(reader, number)
         stored = None if access is None else reader.get(access.entities + pack_str(id))
-        if access is not None and (stored is None or read_entity(stored).expires != expires):
+        if access is not None and (stored is None or access.read_kept(stored).expires != expires):
             yield f"{access.name}: {id!r} is listed to expire, and does not"
     else:
         yield from _index_key(reader, key, value)
@@ -46,7 +46,7 @@ def _table(reader: Reader, access: TableAccess) -> Iterator[str]:
 
 
 def _entity(reader: Reader, access: TableAccess, key: bytes, value: bytes) -> Iterator[str]:
-    id_part, entity = key[len(access.entities) :], read_entity(value)
+    id_part, entity = key[len(access.entities) :], access.read_kept(value)
     id = id_in(id_part)
     for index in access.indexes:
         values = index.values_part(entity.properties)
@@ -77,7 +77,7 @@ def _entry(
 ) -> Iterator[str]:
     id_part, entry = id_part_of(key, value), key[len(index.entries) :]
     stored = reader.get(access.entities + id_part)
-    values = None if stored is None else index.values_part(read_entity(stored).properties)
+    values = None if stored is None else index.values_part(access.read_kept(stored).properties)
     if values is None or values + id_part != entry:
         problem = "without an entity" if stored is None else "with other values"
         yield f"{access.name}: index {index.name} has an entry of {id_in(id_part)!r} {problem}"

@@ -10,7 +10,13 @@ from holdfast.entities.index_builds import restart_conflicting, start_building, 
 from holdfast.entities.layout import keys_of
 from holdfast.entities.messages import ChangeNotice, changed_topic
 from holdfast.entities.plan import Plan, TablePlan, plan
-from holdfast.entities.records import StoredIndex, StoredTable, read_table, write_record
+from holdfast.entities.records import (
+    StoredIndex,
+    StoredTable,
+    read_table,
+    write_record,
+    write_table,
+)
 from holdfast.entities.schema import Schema, Table
 from holdfast.entities.selections import live_size
 from holdfast.entities.table_access import access_to
@@ -93,12 +99,20 @@ def _write(tx: Transaction, change: TablePlan) -> None:
     for index in change.remove_indexes:
         name = stored.table.index_name(index)
         start_clearing(tx, numbers.pop(name).number, table=new.full_name, name=name)
-    _store(tx, new, number=stored.number, kept=numbers, is_empty=_is_empty(tx, stored))
+    is_empty = _is_empty(tx, stored)
+    _store(tx, new, number=stored.number, kept=numbers, is_empty=is_empty, old=stored)
 
 
 def _store(
-    tx: Transaction, table: Table, *, number: int, kept: dict[str, StoredIndex], is_empty: bool
+    tx: Transaction,
+    table: Table,
+    *,
+    number: int,
+    kept: dict[str, StoredIndex],
+    is_empty: bool,
+    old: StoredTable | None = None,
 ) -> None:
+    """Stores a table; its entities, if it has any, go on to use the name lists of `old`."""
     indexes = []
     for index in table.indexes:
         name = table.index_name(index)
@@ -108,8 +122,9 @@ def _store(
             if not is_empty:
                 start_building(tx, stored.number, table=table.full_name, name=name)
         indexes.append(stored)
-    record = StoredTable(number=number, table=table, indexes=tuple(indexes))
-    tx.put(keys_of(tx.space).table(table.full_name), write_record(record))
+    name_lists = () if old is None else old.name_lists
+    record = StoredTable(number=number, table=table, indexes=tuple(indexes), name_lists=name_lists)
+    tx.put(keys_of(tx.space).table(table.full_name), write_table(record))
 
 
 def _remove(tx: Transaction, table: Table, *, force: bool) -> None:

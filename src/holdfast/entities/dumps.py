@@ -18,7 +18,6 @@ from holdfast.entities.entity_writer import EntityWriter
 from holdfast.entities.ids import check_id
 from holdfast.entities.messages import ID, DumpFormat, DumpPage, PutEntity
 from holdfast.entities.puts import expiry_of, live_or_cleared
-from holdfast.entities.records import read_entity
 from holdfast.entities.strict_tables import check_entity
 from holdfast.entities.table_access import TableAccess
 from holdfast.entities.values import keep_properties
@@ -55,7 +54,7 @@ def _documents_of(
     now_ms = to_ms(reader.now)
     end = prefix_range(access.entities)[1]
     for key, value in reader.scan(access.entities + begin, end):
-        entity = read_entity(value)
+        entity = access.read_kept(value)
         if entity.expires and entity.expires <= now_ms:
             continue
         left = (entity.expires - now_ms) * _NANOSECONDS_PER_MS if entity.expires else 0

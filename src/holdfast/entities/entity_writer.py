@@ -7,13 +7,20 @@ of the table, the counts of its indexes, the notice.
 
 from typing import Any, Final, Literal
 
+import msgspec
+
 from holdfast import expiry
 from holdfast.engine.contract import Notice, Transaction
 from holdfast.entities.index_counts import count_changes
-from holdfast.entities.layout import entry_value, id_part_of, is_expired_entry
-from holdfast.entities.messages import changed_topic
-from holdfast.entities.records import StoredEntity, write_entity, write_record
-from holdfast.entities.table_access import IndexAccess, TableAccess
+from holdfast.entities.layout import entry_value, id_part_of, is_expired_entry, keys_of
+from holdfast.entities.records import (
+    Stored,
+    read_table,
+    write_entity,
+    write_record,
+    write_table,
+)
+from holdfast.entities.table_access import IndexAccess, TableAccess, access_to
 from holdfast.errors import DuplicateKey, RequestTooLarge
 from holdfast.keys import pack_int, prefix_range
 from holdfast.limits import MAX_CHANGED_ENTITIES, MAX_NOTICE_CHANGES
@@ -32,14 +39,14 @@ class EntityWriter:
         self.now_ms = expiry.to_ms(tx.now)
         self._size = 0
         # By index: 1 for an entry that came, -1 for one that went, 0 for one that did both.
-        self._entries: list[dict[bytes, int]] = [{} for _ in access.indexes]
+        self._entries: dict[int, dict[bytes, int]] = {}
         self._changes: list[tuple[str, str, int, tuple[str, ...]]] = []  # each as a `Changed`
 
     def put(
         self,
         id: str,
         id_part: bytes,
-        old: StoredEntity | None,
+        old: Stored | None,
         properties: dict[str, Any],
         expires: int,
         *,
@@ -50,14 +57,16 @@ class EntityWriter:
         changed."""
         tx, access = self.tx, self.access
         version = 1 if old is None else old.version + 1
-        tx.put(access.entities + id_part, write_entity(version, expires, properties))
+        tx.put(access.entities + id_part, self._stored(version, expires, properties))
         if old is None:
             self._size += 1
             old_expires = 0
             self._index_new(id_part, properties, expires)
         else:
             old_expires = old.expires
-            self._index_again(id_part, old, properties, expires)
+            # Most updates change neither a column of an index nor the expiry.
+            if op == "put" or old_expires != expires or not access.indexed.isdisjoint(names):
+                self._index_again(id_part, old, properties, expires)
         if old_expires != expires:
             self._move_expiry(id_part, old_expires, expires)
         self._changed(id, op, version, names)
@@ -66,24 +75,36 @@ class EntityWriter:
         self, id: str, id_part: bytes, properties: dict[str, Any], names: tuple[str, ...]
     ) -> None:
         """Like `put`, for an entity that is new and never expires, as most are."""
-        self.tx.put(self.access.entities + id_part, write_entity(1, 0, properties))
+        self.tx.put(self.access.entities + id_part, self._stored(1, 0, properties))
         self._size += 1
         self._index_new(id_part, properties, 0)
         self._changed(id, "put", 1, names)
 
     def remove(
-        self, id: str, id_part: bytes, old: StoredEntity, *, op: Literal["delete", "expire"]
+        self, id: str, id_part: bytes, old: Stored, *, op: Literal["delete", "expire"]
     ) -> None:
         """Removes the entity, its index entries and its expiry."""
         self.tx.delete(self.access.entities + id_part)
         self._size -= 1
-        for position, index in enumerate(self.access.indexes):
+        for index in self.access.indexes:
             values = index.values_part(old.properties)
             if values is not None:
-                self._remove_entry(position, index, values + id_part)
+                self._remove_entry(index, values + id_part)
         if old.expires:
             self._move_expiry(id_part, old.expires, 0)
         self._changed(id, op, old.version, ())
+
+    def _stored(self, version: int, expires: int, properties: dict[str, Any]) -> bytes:
+        """Returns the stored form of an entity; its names go into the table's record if they are
+        new and there is room."""
+        stored = self.access.name_lists.write(version, expires, properties)
+        if stored is None and (lists := self.access.name_lists.with_list_of(properties)):
+            key = keys_of(self.tx.space).table(self.access.name)
+            table = read_table(self.tx.get(key) or b"")
+            self.tx.put(key, write_table(msgspec.structs.replace(table, name_lists=lists)))
+            self.access = access_to(self.tx, self.access.name)
+            stored = self.access.name_lists.write(version, expires, properties)
+        return stored or write_entity(version, expires, properties)
 
     def _changed(self, id: str, op: str, version: int, names: tuple[str, ...]) -> None:
         self._changes.append((id, op, version, names))
@@ -98,33 +119,38 @@ class EntityWriter:
         tx, access = self.tx, self.access
         if self._size:
             tx.add(access.size, self._size)
-        for index, entries in zip(access.indexes, self._entries, strict=True):
-            if entries:
+        for index in access.indexes if self._entries else ():
+            if entries := self._entries.get(index.number):
                 count_changes(tx, index, entries)
+        if self._changes:
+            tx.after_commit_many(access.topic, self._notices)
+
+    def _notices(self) -> list[Notice]:
+        notices = []
         for first in range(0, len(self._changes), MAX_NOTICE_CHANGES):
             changes = self._changes[first : first + MAX_NOTICE_CHANGES]
             # The bytes of a `ChangeNotice`: tuples cost a fifth of records, and no one sees them.
-            payload = write_record({"table": access.name, "changes": changes})
-            tx.after_commit(Notice(changed_topic(access.name), payload))
+            payload = write_record({"table": self.access.name, "changes": changes})
+            notices.append(Notice(self.access.topic, payload))
+        return notices
 
     def _index_new(self, id_part: bytes, properties: dict[str, Any], expires: int) -> None:
         value = entry_value(id_part, expires)
-        for position, index in enumerate(self.access.indexes):
+        for index in self.access.indexes:
             values = index.values_part(properties)
             if values is not None:
                 if index.unique:
                     self._check_unique(index, values, id_part, properties)
                 entry = values + id_part
                 self.tx.put(index.entries + entry, value)
-                entries = self._entries[position]
-                entries[entry] = entries.get(entry, 0) + 1
+                self._note(index, entry, 1)
 
     def _index_again(
-        self, id_part: bytes, old: StoredEntity, properties: dict[str, Any], expires: int
+        self, id_part: bytes, old: Stored, properties: dict[str, Any], expires: int
     ) -> None:
         value = entry_value(id_part, expires)
-        for position, index in enumerate(self.access.indexes):
-            # Most updates change no column of an index, and leave the very objects that were read.
+        for index in self.access.indexes:
+            # What is merged mostly leaves the very objects that were read.
             if old.expires == expires and index.has_same_values(old.properties, properties):
                 continue
             before = index.values_part(old.properties)
@@ -132,23 +158,26 @@ class EntityWriter:
             if before == now and old.expires == expires:
                 continue
             if before is not None and before != now:
-                self._remove_entry(position, index, before + id_part)
+                self._remove_entry(index, before + id_part)
             if now is not None:
                 if index.unique and before != now:
                     self._check_unique(index, now, id_part, properties)
                 is_there = before == now and self._is_there(index, now + id_part)
                 self.tx.put(index.entries + now + id_part, value)
                 if not is_there:
-                    self._note(position, now + id_part, 1)
+                    self._note(index, now + id_part, 1)
 
-    def _remove_entry(self, position: int, index: IndexAccess, entry: bytes) -> None:
+    def _remove_entry(self, index: IndexAccess, entry: bytes) -> None:
         if self._is_there(index, entry):
             self.tx.delete(index.entries + entry)
-            self._note(position, entry, -1)
+            self._note(index, entry, -1)
 
-    def _note(self, position: int, entry: bytes, change: int) -> None:
-        entries = self._entries[position]
-        entries[entry] = entries.get(entry, 0) + change
+    def _note(self, index: IndexAccess, entry: bytes, change: int) -> None:
+        entries = self._entries.get(index.number)
+        if entries is None:
+            self._entries[index.number] = {entry: change}
+        else:
+            entries[entry] = entries.get(entry, 0) + change
 
     def _is_there(self, index: IndexAccess, entry: bytes) -> bool:
         # While an index is being built, an entity may be without its entry; afterwards none is.

@@ -16,6 +16,7 @@ from holdfast.errors import BadDump
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MAX_INT: Final = 2**63 - 1
 _WRITTEN_AS_THEY_ARE: Final = frozenset({str, bool, type(None)})
+written_as_they_are: Final = _WRITTEN_AS_THEY_ARE.issuperset  # says it of types
 _KEPT_AS_THEY_ARE: Final = frozenset({int, float, bytes})
 _SPECIAL_FLOATS: Final = {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}
 
@@ -57,7 +58,7 @@ def values(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _read_top(name: str, value: Any) -> Any:
-    # The properties are the entity's own names, so that one called `$set` is no Set.
+    # The properties are the entity's own names, so one called `$set` is not a Set.
     if name == "properties" and isinstance(value, dict):
         return {key: _read(item) for key, item in value.items()}
     return _read(value)

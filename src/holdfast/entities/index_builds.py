@@ -16,10 +16,10 @@ from holdfast.entities.layout import entry_value, id_part_of, is_expired_entry, 
 from holdfast.entities.records import (
     IndexWork,
     StoredIndex,
-    read_entity,
     read_table,
     read_work,
     write_record,
+    write_table,
 )
 from holdfast.entities.table_access import IndexAccess, TableAccess, access_to
 from holdfast.errors import InvalidTable
@@ -107,7 +107,7 @@ def _index_entities(
     conflicts: list[str] = []
     for key, value in entities:
         id_part = key[len(access.entities) :]
-        entity = read_entity(value)
+        entity = access.read_kept(value)
         values = index.values_part(entity.properties)
         if values is None:
             continue
@@ -135,7 +135,7 @@ def _finish_building(tx: Transaction, number: int, work: IndexWork) -> bool:
         StoredIndex(number) if index.number == number else index for index in stored.indexes
     )
     ready = msgspec.structs.replace(stored, indexes=indexes)
-    tx.put(keys.table(work.table), write_record(ready))
+    tx.put(keys.table(work.table), write_table(ready))
     tx.delete(keys.index_work(number))
     return True
 

@@ -13,8 +13,10 @@ from holdfast.entities import order as value_order
 from holdfast.entities.ids import compound_id
 from holdfast.entities.messages import ALL, EQ, EQUALITIES, ID, RANGES, Filter, Ordering
 from holdfast.entities.order import BEYOND_NULL, END, NULL, entry_part
+from holdfast.entities.query_checks import check_filters
 from holdfast.entities.table_access import IndexAccess, TableAccess
 from holdfast.entities.text import normalise
+from holdfast.entities.values import MAX_INT, MIN_INT
 from holdfast.errors import BadFilter, BadKey, NoIndex
 from holdfast.keys import after, pack_str, prefix_range
 from holdfast.limits import MAX_QUERY_PLANS, MAX_STRETCHES
@@ -66,18 +68,23 @@ Selection: TypeAlias = ByIds | ByKeyColumns | ByPrimary | ByIndex
 
 
 def choose(access: TableAccess, filters: Sequence[Filter], order: Ordering | None) -> Selection:
-    """Returns the selection that serves the query, or raises `NoIndex`. The filters are valid each
-    by
-    itself."""
+    """Returns the selection that serves the query, or raises what is wrong with it."""
+    if order is None and (usual := _by_plan(access, filters)) is not None:
+        return usual
+    return _choose(access, check_filters(filters), order)
+
+
+def _choose(access: TableAccess, filters: Sequence[Filter], order: Ordering | None) -> Selection:
+    """Like `choose`, for filters that are valid each by itself."""
     if order is not None and not order.by:
         order = None
-    if order is None and (planned := _by_plan(access, filters)) is not None:
-        return planned
+    if not filters:
+        raise NoIndex(_NO_INDEX, hint="To select everything, use ALL on id.")
     if len(filters) == 1 and filters[0].property == ID:
         return _by_id(access, filters[0], order)
     if _is_by_key_columns(access, filters, order):
         return _by_key_columns(access, filters, order)
-    if not filters or any(filter.property == ID for filter in filters):
+    if any(filter.property == ID for filter in filters):
         raise NoIndex(
             _NO_INDEX,
             hint=f"Filter {access.name} by id alone, or by the first columns of an index.",
@@ -91,19 +98,34 @@ def choose(access: TableAccess, filters: Sequence[Filter], order: Ordering | Non
 # --- plans ------------------------------------------------------------------------------------
 
 
-def _by_plan(access: TableAccess, filters: Sequence[Filter]) -> ByIndex | None:
-    """Returns the selection of filters that ask for one value each, if such ones were here
-    before."""
-    plan = access.plans.get(tuple([filter.property for filter in filters]))
-    if plan is None:
+def _by_plan(access: TableAccess, filters: Sequence[Filter]) -> ByIds | ByIndex | None:
+    """Returns the selection of filters that ask for one plain text or integer each, of an id or of
+    columns that were asked for together before; None if they have to be looked at more closely.
+
+    The filters are not checked yet."""
+    if type(filters) is not list and type(filters) is not tuple:
         return None
-    index, places = plan
-    values = b""
-    for place in places:
-        filter = filters[place]
-        if not _is_single(filter):
+    try:
+        plan = access.plans.get(tuple([filter.property for filter in filters]))
+        if plan is None:
             return None
-        values += entry_part(filter.values[0])
+        index, places = plan
+        values = b""
+        for place in places:
+            filter = filters[place]
+            [value] = filter.values
+            if type(value) is str:
+                # The empty text finds null, too.
+                if not value or not value.isascii() or filter.op != EQ:
+                    return None
+            elif type(value) is not int or not MIN_INT <= value <= MAX_INT or filter.op != EQ:
+                return None
+            if index is None:
+                return ByIds((value,)) if type(value) is str else None
+            values += entry_part(value)
+        assert index is not None  # every plan has a place
+    except (AttributeError, TypeError, ValueError):
+        return None
     return ByIndex(index, [(0, [Stretch(*prefix_range(values))])])
 
 

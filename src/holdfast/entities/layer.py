@@ -32,14 +32,14 @@ from holdfast.entities.messages import (
 from holdfast.entities.plan import Plan, plan
 from holdfast.entities.puts import check_version, put
 from holdfast.entities.query_checks import check_filters, check_paging, check_queries
-from holdfast.entities.records import entity_decoder
+from holdfast.entities.records import Stored
 from holdfast.entities.schema import Schema
-from holdfast.entities.selections import Decoder, Found, S
+from holdfast.entities.selections import Found
 from holdfast.entities.strict_tables import check_entity
 from holdfast.entities.table_access import TableAccess, access_to
 from holdfast.entities.updates import ChangedEntity, check_changes
 from holdfast.error_text import shown
-from holdfast.errors import BadInput, BadQuery, IndexNotReady, NoIndex
+from holdfast.errors import BadInput, BadQuery, IndexNotReady, InvalidTable
 from holdfast.keys import pack_str
 from holdfast.limits import DEFAULT_PAGE_ENTITIES, MAX_NOTICE_CHANGES
 
@@ -89,14 +89,7 @@ class Entities(StoredModelCalls):
 
         Reads 1 key, and 1 per id.
         """
-        access = _access(self._tx, table)
-        ids = list(ids)
-        if len(ids) == 1 and self._meter is None:  # of one there can't be too much
-            found = selections.load(self._tx, access, ids, entity_decoder.decode)
-        else:
-            decode = selections.answered(entity_decoder.decode, self._meter)
-            found = selections.load(self._tx, access, ids, decode)
-        return _entities(found, properties)
+        return _entities(self.fetch(table, ids), properties)
 
     @operation(name="select", reads=True, holds_entities=True, holds_values=True)
     def select_raw(
@@ -122,16 +115,7 @@ class Entities(StoredModelCalls):
         hundred entries more. Skipping over several values of IN, or by id, reads what it passes
         by; counting a range of ids reads it all.
         """
-        found = self.fetch_page(
-            table,
-            filters,
-            entity_decoder,
-            order=order,
-            offset=offset,
-            limit=limit,
-            count=count,
-            partial=partial,
-        )
+        found = self._page(table, filters, order, offset, limit, count, partial)
         entities = _entities(found.entities, properties)
         return Page(entities, found.total, found.partial)
 
@@ -142,9 +126,10 @@ class Entities(StoredModelCalls):
         Reads 2 keys for a table, some hundred entries for a selection, however many match; of ids,
         and of a range of ids, every one.
         """
-        checked = check_filters(filters)
-        access = _access(self._tx, table)
-        return selections.count_all(self._tx, access, _complete(access, checked))
+        if not table:
+            raise BadQuery("No table for GET query")
+        access, selection = self._complete(table, filters)
+        return selections.count_all(self._tx, access, selection)
 
     @operation(name="update", holds_entities=True)
     def update_raw(
@@ -165,9 +150,9 @@ class Entities(StoredModelCalls):
             raise BadQuery("No selection filters for Update query")
         if not changes:
             raise BadQuery("No changes in update query")
-        checked, changes = check_filters(filters), check_changes(changes)
-        access = access_to(self._tx, table)
-        selected = selections.find_all(self._tx, access, _complete(access, checked))
+        changes = check_changes(changes)
+        access, selection = self._complete(table, filters)
+        selected = selections.find_all(self._tx, access, selection)
         writer, skipped = EntityWriter(self._tx, access), 0
         for id, old in selected:
             check_version(access, id, old, if_version)
@@ -188,9 +173,7 @@ class Entities(StoredModelCalls):
         """
         if not table:
             raise BadQuery("DelQuery has no table")
-        checked = check_filters(filters)
-        access = access_to(self._tx, table)
-        selection = _complete(access, checked)
+        access, selection = self._complete(table, filters)
         if isinstance(selection, ByPrimary) and selection.is_all and if_version is None:
             held = selections.live_size(self._tx, access)
             if held > MAX_NOTICE_CHANGES:
@@ -216,11 +199,16 @@ class Entities(StoredModelCalls):
     # --- for mappers --------------------------------------------------------------------------
 
     @operation(reads=True, local=True)
-    def fetch(self, table: str, ids: Iterable[str], decoder: Decoder[S]) -> list[tuple[str, S]]:
-        """As `get_raw`, but each entity is what `decoder` makes of its stored bytes."""
+    def fetch(
+        self, table: str, ids: Iterable[str], *, kept: bool = False
+    ) -> list[tuple[str, Stored]]:
+        """As `get_raw`, but gives ids with stored entities; `kept` leaves Sets as stored."""
         access = _access(self._tx, table)
+        ids, meter = list(ids), self._meter
+        if meter is None and len(ids) > 1:  # of one there can't be too much
+            meter = selections.AnswerMeter()
         return selections.load(
-            self._tx, access, ids, selections.answered(decoder.decode, self._meter)
+            self._tx, access, ids, access.read_kept if kept else access.read, meter
         )
 
     @operation(reads=True, local=True)
@@ -228,37 +216,42 @@ class Entities(StoredModelCalls):
         self,
         table: str,
         filters: Sequence[Filter],
-        decoder: Decoder[Any],
         *,
         order: Ordering | None = None,
         offset: int = 0,
         limit: int = DEFAULT_PAGE_ENTITIES,
         count: bool = True,
         partial: bool = False,
+        kept: bool = False,
     ) -> Found:
-        """As `select_raw`, but each entity is what `decoder` makes of its stored bytes."""
+        """As `select_raw`, but gives ids with stored entities; `kept` leaves Sets as stored."""
+        return self._page(table, filters, order, offset, limit, count, partial, kept)
+
+    def _page(
+        self,
+        table: str,
+        filters: Sequence[Filter],
+        order: Ordering | None,
+        offset: int,
+        limit: int,
+        count: bool,
+        partial: bool,
+        kept: bool = False,
+    ) -> Found:
         if not table:
             raise BadQuery("No table for GET query")
         if not filters:
             raise BadQuery("No filters for GET query")
-        checked = check_filters(filters)
         check_paging(offset, limit)
         if order is not None and not isinstance(order, Ordering):
             raise BadQuery(f"{order!r} is not an ordering", hint='One is Ordering("name").')
-        access = _access(self._tx, table)
-        selection = choose(access, checked, order)
+        access = self._access_for(table, filters)
+        selection = choose(access, filters, order)
         if not partial:
             _check_ready(selection)
-        return selections.find(
-            self._tx,
-            access,
-            selection,
-            decoder,
-            offset=offset,
-            limit=limit,
-            count=count,
-            meter=self._meter,
-        )
+        meter = self._meter or selections.AnswerMeter()
+        decode = access.read_kept if kept else access.read
+        return selections.find(self._tx, access, selection, decode, offset, limit, count, meter)
 
     # --- schemas ------------------------------------------------------------------------------
 
@@ -306,6 +299,20 @@ class Entities(StoredModelCalls):
             raise BadInput(f"limit is {limit}, at least 1 is possible")
         return stats.all_tables(self._tx, after, limit)
 
+    def _complete(self, table: str, filters: Sequence[Filter]) -> tuple[TableAccess, Selection]:
+        """Returns the selection of filters; an index that is still being built is refused."""
+        access = self._access_for(table, filters)
+        selection = choose(access, filters, None)
+        _check_ready(selection)
+        return access, selection
+
+    def _access_for(self, table: str, filters: Sequence[Filter]) -> TableAccess:
+        try:
+            return access_to(self._tx, table)
+        except InvalidTable:
+            check_filters(filters)  # what is wrong with the query itself is said first
+            raise
+
     def _execute(self, query: Query) -> Reply:
         match query:
             case Put(table, entities, mode):
@@ -336,15 +343,6 @@ def _access(reader: Reader, table: str) -> TableAccess:
     return access_to(reader, table)
 
 
-def _complete(access: TableAccess, filters: Sequence[Filter]) -> Selection:
-    """Returns the selection of checked filters; an index that is still being built is refused."""
-    if not filters:
-        raise NoIndex("No index matches the filter", hint="To select everything, use ALL on id.")
-    selection = choose(access, filters, None)
-    _check_ready(selection)
-    return selection
-
-
 def _check_ready(selection: Selection) -> None:
     if isinstance(selection, ByIndex) and not selection.index.ready:
         raise IndexNotReady(f"index {selection.index.name} is still being built")
@@ -363,9 +361,9 @@ def _put_entity(entity: PutEntity | Mapping[str, Any]) -> PutEntity:
 
 def _entities(found: list[tuple[str, Any]], properties: Sequence[str]) -> list[Entity]:
     if not properties:
-        return [Entity(id, stored.properties, version=stored.version) for id, stored in found]
+        return [Entity(id, stored.properties, 0, stored.version) for id, stored in found]
     return [
-        Entity(id, project(stored.properties, properties), version=stored.version)
+        Entity(id, project(stored.properties, properties), 0, stored.version)
         for id, stored in found
     ]
 

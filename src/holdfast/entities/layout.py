@@ -1,7 +1,7 @@
 """Where entities live, below (space, 2).
 
 (0, table)                  -> StoredTable   a table as deployed, by full name, and its numbers
-(1, number, id)             -> StoredEntity  the entity itself
+(1, number, id)             -> StoredEntity  the entity itself; `name_lists` has its two forms
 (2, index, value, ..., id)  -> bytes         an entry per entity and index: length of the id, expiry
 (3, index, value, ..., id)  -> nothing       a milestone: one entry in 512, chosen by its checksum
 (4, index, value, ..., id)  -> counter       entries from the milestone before up to this one
@@ -50,6 +50,8 @@ KEY_NAMES: Final = (
 )
 END_OF_INDEX: Final = pack("end")  # behind every entry: those begin with an int
 
+# What ends an id part, and what begins the next one: no text has the end inside.
+_BETWEEN_IDS: Final = (pack_str("")[1:] + pack_str("")[:1]).decode()
 _LENGTH: Final = struct.Struct(">H")
 _LENGTH_AND_EXPIRY: Final = struct.Struct(">HQ")
 
@@ -99,6 +101,14 @@ def id_in(id_part: bytes) -> str:
     if 1 in id_part:
         return str(unpack(id_part)[0])
     return id_part[1:-1].decode()
+
+
+def ids_in(id_parts: list[bytes]) -> list[str]:
+    """Like `id_in`, for many parts in one step."""
+    joined = b"".join(id_parts)
+    if 1 in joined or not joined:
+        return [id_in(part) for part in id_parts]
+    return joined[1:-1].decode().split(_BETWEEN_IDS)
 
 
 def id_part_of(key: bytes, value: bytes) -> bytes:

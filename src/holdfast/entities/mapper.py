@@ -17,7 +17,6 @@ from holdfast.entities.columns import EVERYTHING
 from holdfast.entities.messages import Change, Entity, Filter, Put, PutEntity, PutMode
 from holdfast.entities.model_shapes import VERSION
 from holdfast.entities.models import Model, shape_of
-from holdfast.entities.records import entity_decoder
 from holdfast.entities.statements import (
     Order,
     Page,
@@ -168,7 +167,7 @@ class StoredModelCalls(ModelCalls):
         if properties:
             return super()._load_objects(model, ids, properties)
         shape = shape_of(model)
-        return shape.load(model, self.fetch(shape.name, ids, entity_decoder))
+        return shape.load(model, self.fetch(shape.name, ids))
 
     def _load_objects_page(self, chosen: Select[M]) -> Page[M]:
         if chosen.properties:
@@ -177,7 +176,6 @@ class StoredModelCalls(ModelCalls):
         found = self.fetch_page(
             shape.name,
             chosen.filters or (EVERYTHING,),
-            entity_decoder,
             order=chosen.order,
             offset=chosen.first,
             limit=chosen.most,

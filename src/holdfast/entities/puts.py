@@ -7,7 +7,7 @@ from holdfast.engine.contract import Transaction
 from holdfast.entities.entity_writer import EntityWriter
 from holdfast.entities.ids import check_id, compound_id, plain_id, random_ids
 from holdfast.entities.messages import PutEntity, PutMode
-from holdfast.entities.records import StoredEntity, read_entity
+from holdfast.entities.records import Stored
 from holdfast.entities.strict_tables import check_entity
 from holdfast.entities.table_access import TableAccess
 from holdfast.entities.values import keep_properties
@@ -46,12 +46,12 @@ def put(
     return ids
 
 
-def live_or_cleared(writer: EntityWriter, id: str, id_part: bytes) -> StoredEntity | None:
+def live_or_cleared(writer: EntityWriter, id: str, id_part: bytes) -> Stored | None:
     """Returns the live entity of that id; one that has expired is taken away first. Reads 1 key."""
     stored = writer.tx.get(writer.access.entities + id_part)
     if stored is None:
         return None
-    old = read_entity(stored)
+    old: Stored = writer.access.read_kept(stored)
     if old.expires and old.expires <= writer.now_ms:
         writer.remove(id, id_part, old, op="expire")
         return None
@@ -87,7 +87,7 @@ def _write(
     entity: PutEntity,
     id: str,
     id_part: bytes,
-    old: StoredEntity | None,
+    old: Stored | None,
     properties: dict[str, Any],
     mode: PutMode,
 ) -> None:
@@ -114,9 +114,7 @@ def _write(
     writer.put(id, id_part, old, properties, expires, op="put", names=names)
 
 
-def check_version(
-    access: TableAccess, id: str, old: StoredEntity | None, if_version: int | None
-) -> None:
+def check_version(access: TableAccess, id: str, old: Stored | None, if_version: int | None) -> None:
     """Refuses a write whose writer has seen another version. Version 0 means that it does not
     exist.
     """

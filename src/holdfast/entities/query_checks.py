@@ -61,8 +61,6 @@ def check_paging(offset: int, limit: int) -> None:
 
 def _check_filter(filter: Filter) -> Filter:
     name, op, given = filter.property, filter.op, filter.values
-    if op == EQ and name and len(given) == 1 and type(given[0]) is str and given[0].isascii():
-        return filter  # the usual case
     op = OPERATOR_NAMES.get(op, op)
     if not name:
         raise BadFilter("No property given for filter")

@@ -1,27 +1,17 @@
-"""The stored records: entities, deployed tables, and the work on their indexes.
-
-A stored entity is a msgpack array of version, expiry and properties. To get its properties as
-something else than a dict, decode it with a struct of the same three fields; `Entities.fetch` takes
-such a decoder:
-
-    class StoredUser(msgspec.Struct, array_like=True):
-        version: int
-        expires: int
-        properties: UserColumns  # a struct: one pass of C from stored bytes to the object
-"""
+"""The stored records: entities, deployed tables, and the work on their indexes."""
 
 from typing import Any, Final, Literal, Protocol
 
 import msgspec
 
 from holdfast.entities.schema import Table
-from holdfast.entities.values import extension, kept_extension, unstorable, write_instant
-from holdfast.errors import BadValue
+from holdfast.entities.values import unstorable, write_instant
+from holdfast.errors import BadValue, UnsupportedFormat
 from holdfast.limits import MAX_VALUE_DEPTH
 
 
 class Stored(Protocol):
-    """The result of every decoder of stored entities."""
+    """A stored entity, whatever its form."""
 
     version: int
     expires: int
@@ -29,7 +19,7 @@ class Stored(Protocol):
 
 
 class StoredEntity(msgspec.Struct, array_like=True):
-    """An entity as it is stored."""
+    """An entity as it is stored with its names; `name_lists` has the other form."""
 
     version: int  # 1 when it was put first, and one more with every change
     expires: int  # milliseconds since 1970, or 0 for never
@@ -57,6 +47,7 @@ class StoredTable(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     number: int
     table: Table
     indexes: tuple[StoredIndex, ...] = ()
+    name_lists: tuple[tuple[str, ...], ...] = ()  # see `name_lists`
 
 
 class IndexWork(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -73,20 +64,44 @@ class IndexWork(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     is_stuck: bool = False  # all is indexed, and the conflicts keep it from becoming ready
 
 
-read_entity: Final = msgspec.msgpack.Decoder(StoredEntity, ext_hook=kept_extension).decode
-entity_decoder: Final = msgspec.msgpack.Decoder(StoredEntity, ext_hook=extension)
-kept_decoder: Final = msgspec.msgpack.Decoder(StoredEntity, ext_hook=kept_extension)
-read_head: Final = msgspec.msgpack.Decoder(StoredHead).decode
-read_table: Final = msgspec.msgpack.Decoder(StoredTable).decode
 read_work: Final = msgspec.msgpack.Decoder(IndexWork).decode
 write_record: Final = msgspec.msgpack.Encoder().encode
 _encode: Final = msgspec.msgpack.Encoder(enc_hook=write_instant).encode
+_read_table: Final = msgspec.msgpack.Decoder(StoredTable).decode
+_read_layout: Final = msgspec.msgpack.Decoder(tuple[int, msgspec.Raw]).decode
+# Of the entities of a table. A record with a layout is an array, which a Holdfast that knows of no
+# layouts does not read: it would lose the name lists with its next deploy.
+_NAME_LISTS: Final = 1
+_HAS_LAYOUT: Final = b"\x92"  # what an array of two begins with
+
+
+def read_table(stored: bytes) -> StoredTable:
+    """Returns a deployed table."""
+    if stored[:1] != _HAS_LAYOUT:
+        return _read_table(stored)
+    layout, record = _read_layout(stored)
+    if layout != _NAME_LISTS:
+        raise UnsupportedFormat(
+            f"a table of entities has the layout {layout}, this Holdfast knows {_NAME_LISTS}"
+        )
+    return _read_table(record)
+
+
+def write_table(table: StoredTable) -> bytes:
+    """Returns the stored form of a deployed table."""
+    return write_record((_NAME_LISTS, table) if table.name_lists else table)
 
 
 def write_entity(version: int, expires: int, properties: dict[str, Any]) -> bytes:
-    """Returns the stored form; here it shows whether a number or a text can be stored at all."""
+    """Returns the stored form of an entity, with its names."""
+    return encode_entity((version, expires, properties))
+
+
+def encode_entity(fields: tuple[Any, ...]) -> bytes:
+    """Returns the bytes of a stored form; here it shows whether a number or a text can be stored
+    at all."""
     try:
-        return _encode((version, expires, properties))
+        return _encode(fields)
     except (OverflowError, UnicodeEncodeError) as error:
         raise unstorable(error) from None
     except RecursionError:

@@ -5,7 +5,6 @@ from typing import Final
 from holdfast.engine.contract import Transaction
 from holdfast.entities.entity_writer import EXPIRY_KIND, EntityWriter
 from holdfast.entities.index_builds import WORK_KIND, work_step
-from holdfast.entities.records import read_entity
 from holdfast.entities.selections import expired_range
 from holdfast.entities.table_access import access_to
 from holdfast.errors import InvalidTable
@@ -30,7 +29,7 @@ def remove_expired(tx: Transaction, subject: bytes) -> bool:
         id_part = pack_str(id)
         stored = tx.get(access.entities + id_part)
         if stored is not None:
-            writer.remove(id, id_part, read_entity(stored), op="expire")
+            writer.remove(id, id_part, writer.access.read_kept(stored), op="expire")
     writer.finish()
     return len(expired) < REMOVED_PER_STEP
 

@@ -9,7 +9,6 @@ from holdfast.binding import Runner
 from holdfast.engine.contract import Transaction
 from holdfast.entities.index_counts import count_changes, recount_step
 from holdfast.entities.layout import entry_value, id_part_of
-from holdfast.entities.records import read_entity
 from holdfast.entities.table_access import IndexAccess, TableAccess, access_to
 from holdfast.keys import after, prefix_range
 from holdfast.limits import INDEX_STEP_ENTITIES
@@ -64,7 +63,7 @@ def _check_entities(
     added: list[dict[bytes, int]] = [{} for _ in access.indexes]
     wrong = 0
     for key, value in entities:
-        id_part, entity = key[size:], read_entity(value)
+        id_part, entity = key[size:], access.read_kept(value)
         for position, index in enumerate(access.indexes):
             values = index.values_part(entity.properties)
             if values is None or not index.ready:
@@ -113,7 +112,7 @@ def _right_entry(
     tx: Transaction, access: TableAccess, index: IndexAccess, id_part: bytes
 ) -> bytes | None:
     stored = tx.get(access.entities + id_part)
-    values = None if stored is None else index.values_part(read_entity(stored).properties)
+    values = None if stored is None else index.values_part(access.read_kept(stored).properties)
     return None if values is None else values + id_part
 
 

@@ -91,7 +91,7 @@ def _column(column: Column) -> dict[str, Any]:
         "type": column.type,
         "comment": column.comment,
         "clientName": column.attribute,
-        # A null would be the text "null" in a Text column, so no default is no line.
+        # A null would be the text "null" in a Text column, so without a default there is no line.
         **({} if column.default is None else {"default": column.default}),
         "options": {
             "required": column.required,

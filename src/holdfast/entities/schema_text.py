@@ -5,7 +5,6 @@ Two habits of the original's Go parser are kept: tabs at line ends are white spa
 text as written, also when it looks like `no` or `1e3` to a YAML 1.1 parser.
 """
 
-import difflib
 import re
 from collections.abc import Iterator, Sequence
 from typing import Final, Literal
@@ -13,7 +12,7 @@ from typing import Final, Literal
 import msgspec
 import yaml
 
-from holdfast import yaml_text
+from holdfast import error_text, yaml_text
 from holdfast.limits import MAX_SCHEMA_BYTES, MAX_SCHEMA_PROBLEMS
 from holdfast.yaml_text import NULL, YamlProblem, merged, shortened
 
@@ -185,5 +184,5 @@ def shown(node: yaml.Node) -> str:
 
 def nearest(word: str, known: Sequence[str]) -> str:
     """A question for the end of a message: `, did you mean 'Text'?`, or nothing."""
-    near = difflib.get_close_matches(word, known, 1)
-    return f", did you mean '{near[0]}'?" if near else ""
+    near = error_text.nearest(word, known)
+    return "" if near is None else f", did you mean '{near}'?"

@@ -3,10 +3,10 @@
 Entries of an index are walked without loading their entities; only those of the page are loaded.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from heapq import merge
 from itertools import chain
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -21,29 +21,23 @@ from holdfast.entities.index_choice import (
     Stretch,
 )
 from holdfast.entities.index_counts import count_stretch, skip_backward, skip_forward
-from holdfast.entities.layout import id_in, is_expired_entry
+from holdfast.entities.layout import ids_in, is_expired_entry
 from holdfast.entities.messages import NO_LIMIT, NOT_COUNTED
+from holdfast.entities.name_lists import read_head
 from holdfast.entities.order import entry_part
-from holdfast.entities.records import Stored, kept_decoder, read_entity, read_head
 from holdfast.entities.table_access import TableAccess
 from holdfast.errors import AnswerTooLarge
 from holdfast.expiry import to_ms
-from holdfast.keys import after, pack_int, pack_str, unpack
+from holdfast.keys import pack_int, pack_str, unpack
 from holdfast.limits import COLLECTED_AT_ONCE, MAX_ANSWER_BYTES, WALKED_ENTRIES
 
-S_co = TypeVar("S_co", bound=Stored, covariant=True)
-S = TypeVar("S", bound=Stored)
-T = TypeVar("T")
-
 _UNBOUNDED: Final = 2**63
-_READ_AHEAD: Final = 32  # entries of an index that are read at once
+_READ_AHEAD: Final = 32  # entries of an index that are read at once where no one knows how many
+_MOST_AT_ONCE: Final = 128  # and where a page needs more
 _TEXT: Final = frozenset({str})
 
 
-class Decoder(Protocol[S_co]):
-    """Makes something of a stored entity: `msgspec.msgpack.Decoder(...)` of such a struct does."""
-
-    def decode(self, stored: bytes, /) -> S_co: ...
+Decode: TypeAlias = Callable[[bytes], Any]
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -58,88 +52,77 @@ def find(
     reader: Reader,
     access: TableAccess,
     selection: Selection,
-    decoder: Decoder[Any],
-    *,
+    decode: Decode,
     offset: int,
     limit: int,
     count: bool,
-    is_answer: bool = True,
     meter: "AnswerMeter | None" = None,
 ) -> Found:
-    """Returns a page of the selection, decoded. As an answer it has a bound in bytes."""
-    decode = answered(decoder.decode, meter) if is_answer else decoder.decode
+    """Returns a page of the selection, decoded. With a meter it has a bound in bytes."""
     if isinstance(selection, ByIndex):
-        return _find_by_index(reader, access, selection, decode, offset, limit, count)
+        return _find_by_index(reader, access, selection, decode, offset, limit, count, meter)
     if isinstance(selection, ByPrimary):
-        return _find_by_primary(reader, access, selection, decode, offset, limit, count)
-    return _find_by_ids(reader, access, selection, decode, offset, limit, count)
+        return _find_by_primary(reader, access, selection, decode, offset, limit, count, meter)
+    return _find_by_ids(reader, access, selection, decode, offset, limit, count, meter)
 
 
 class AnswerMeter:
     """Counts the bytes of the entities in one answer, of one query or of several together."""
 
+    __slots__ = ("size",)
+
     def __init__(self) -> None:
         self.size = 0
 
+    def take(self, access: TableAccess, stored: Sequence[bytes]) -> None:
+        """Counts entities of the answer, and raises when it has too many bytes in all.
 
-def answered(
-    decode: Callable[[bytes], T], meter: AnswerMeter | None = None
-) -> Callable[[bytes], T]:
-    """Decodes the entities of one answer, and raises when they have too many bytes in all.
-
-    A single entity may be larger.
-    """
-    meter = meter or AnswerMeter()
-
-    def decode_next(stored: bytes) -> T:
-        before = meter.size
-        meter.size = size = before + len(stored)
-        if size > MAX_ANSWER_BYTES and before:
+        A single entity may be larger. Names that are stored with the table count for each entity.
+        """
+        before = self.size
+        names = len(stored) * access.name_lists.most_bytes
+        self.size = size = before + sum(map(len, stored)) + names
+        if size > MAX_ANSWER_BYTES and (before or len(stored) > 1):
             raise AnswerTooLarge(f"these entities have more than {MAX_ANSWER_BYTES} bytes")
-        return decode(stored)
-
-    return decode_next
 
 
 def find_all(reader: Reader, access: TableAccess, selection: Selection) -> list[tuple[str, Any]]:
     """Returns every entity of the selection once, in kept form, for those that will write them
     again."""
-    found = find(
-        reader,
-        access,
-        selection,
-        kept_decoder,
-        offset=0,
-        limit=NO_LIMIT,
-        count=False,
-        is_answer=False,
-    ).entities
-    return list(dict(found).items()) if isinstance(selection, ByIds) else found
+    if isinstance(selection, ByIds):
+        return load(reader, access, list(dict.fromkeys(selection.ids)), access.read_kept)
+    return find(reader, access, selection, access.read_kept, 0, NO_LIMIT, False).entities
 
 
 def count_all(reader: Reader, access: TableAccess, selection: Selection) -> int:
     """Returns how many live entities match."""
-    return find(reader, access, selection, kept_decoder, offset=0, limit=0, count=True).total
+    return find(reader, access, selection, access.read_kept, 0, 0, True).total
 
 
 def load(
-    reader: Reader, access: TableAccess, ids: Iterable[str], decode: Callable[[bytes], S]
-) -> list[tuple[str, S]]:
+    reader: Reader,
+    access: TableAccess,
+    ids: list[str],
+    decode: Decode,
+    meter: AnswerMeter | None = None,
+) -> list[tuple[str, Any]]:
     """Returns the live entities of these ids, in this order; missing ones are left out."""
-    ids = list(ids)
     if not _TEXT.issuperset(map(type, ids)):
         ids = [plain_id(id) for id in ids]
-    prefix = access.entities
-    found: list[tuple[str, S]] = []
-    if len(ids) > COLLECTED_AT_ONCE:
-        for begin in range(0, len(ids), COLLECTED_AT_ONCE):
-            found += load(reader, access, ids[begin : begin + COLLECTED_AT_ONCE], decode)
-        return found
-    stored = reader.get_many([prefix + pack_str(id) for id in ids])
-    for id, value in zip(ids, stored, strict=True):
-        if value is not None:
-            entity = decode(value)
-            if not entity.expires or entity.expires > to_ms(reader.now):
+    prefix, now_ms = access.entities, 0
+    found: list[tuple[str, Any]] = []
+    for begin in range(0, len(ids), COLLECTED_AT_ONCE):
+        some = ids[begin : begin + COLLECTED_AT_ONCE]
+        stored = reader.get_many([prefix + pack_str(id) for id in some])
+        if meter is not None:
+            meter.take(access, [value for value in stored if value is not None])
+        for id, value in zip(some, stored, strict=True):
+            if value is not None:
+                entity = decode(value)
+                if entity.expires:
+                    now_ms = now_ms or to_ms(reader.now)
+                    if entity.expires <= now_ms:
+                        continue
                 found.append((id, entity))
     return found
 
@@ -151,23 +134,25 @@ def _find_by_ids(
     reader: Reader,
     access: TableAccess,
     selection: ByIds | ByKeyColumns,
-    decode: Callable[[bytes], Any],
+    decode: Decode,
     offset: int,
     limit: int,
     count: bool,
+    meter: AnswerMeter | None,
 ) -> Found:
-    ids: Sequence[str] = selection.ids
+    ids = list(selection.ids)
     if isinstance(selection, ByKeyColumns):
         allowed = selection.allowed
-        kept = load(reader, access, ids, read_entity)
+        kept = load(reader, access, ids, access.read_kept)
         ids = [id for id, entity in kept if _fits(entity.properties, allowed)]
     elif offset == 0 and (limit == NO_LIMIT or limit >= len(ids)):
-        found = load(reader, access, ids, decode)
+        found = load(reader, access, ids, decode, meter)
         return Found(found, len({id for id, _ in found}) if count else NOT_COUNTED)
     else:
         ids = [id for id, _ in load(reader, access, ids, read_head)]
     page = ids[offset:] if limit == NO_LIMIT else ids[offset : offset + limit]
-    return Found(load(reader, access, page, decode), len(set(ids)) if count else NOT_COUNTED)
+    found = load(reader, access, page, decode, meter)
+    return Found(found, len(set(ids)) if count else NOT_COUNTED)
 
 
 def _fits(properties: dict[str, Any], allowed: dict[str, frozenset[bytes]]) -> bool:
@@ -181,10 +166,11 @@ def _find_by_primary(
     reader: Reader,
     access: TableAccess,
     selection: ByPrimary,
-    decode: Callable[[bytes], Any],
+    decode: Decode,
     offset: int,
     limit: int,
     count: bool,
+    meter: AnswerMeter | None,
 ) -> Found:
     prefix, now_ms = access.entities, to_ms(reader.now)
     size = len(prefix)
@@ -198,6 +184,8 @@ def _find_by_primary(
         if head.expires and head.expires <= now_ms:
             continue
         if offset <= seen < end:
+            if meter is not None:
+                meter.take(access, (value,))
             page.append((str(unpack(key, size)[0]), decode(value)))
         seen += 1
         if seen >= end and not is_walked:
@@ -226,25 +214,34 @@ def _find_by_index(
     reader: Reader,
     access: TableAccess,
     selection: ByIndex,
-    decode: Callable[[bytes], Any],
+    decode: Decode,
     offset: int,
     limit: int,
     count: bool,
+    meter: AnswerMeter | None,
 ) -> Found:
+    partial = not selection.index.ready
+    most = _UNBOUNDED if limit == NO_LIMIT else limit
+    wanted = offset + most
+    ahead = wanted if wanted <= _MOST_AT_ONCE else _READ_AHEAD
+    if count and ahead < _READ_AHEAD:
+        ahead = _READ_AHEAD
+    parts, is_all = _first_parts(reader, selection, ahead)
+    if is_all or (not count and len(parts) >= wanted):  # the usual case: that is enough
+        page = parts[offset:wanted]
+        found = _load_parts(reader, access, page, decode, meter)
+        return Found(found, len(parts) if count else NOT_COUNTED, partial)
     now_ms = to_ms(reader.now)
     skipped = 0
-    most = _UNBOUNDED if limit == NO_LIMIT else limit
-    ahead = _READ_AHEAD if count else offset + most
-    entries = _entries(reader, selection, ahead)
+    entries = _entries(reader, selection)
     if offset > WALKED_ENTRIES and not _has_expired(reader, access, now_ms):
         selection_from, left = _skip_by_milestones(reader, selection, offset)
-        entries = _entries(reader, selection_from, ahead)
+        entries = _entries(reader, selection_from)
         skipped, offset = offset - left, left
     if offset:
         skipped += _skip(entries, offset, now_ms)
     page = _take(entries, most, now_ms)
-    found = _load_parts(reader, access, page, decode)
-    partial = not selection.index.ready
+    found = _load_parts(reader, access, page, decode, meter)
     if not count:
         return Found(found, NOT_COUNTED, partial)
     walked = skipped + len(page)
@@ -255,17 +252,47 @@ def _find_by_index(
     return Found(found, _count_stretches(reader, access, selection), partial)
 
 
+def _first_parts(reader: Reader, selection: ByIndex, ahead: int) -> tuple[list[bytes], bool]:
+    """Returns the id parts of the first live entries of a single stretch, of at most `ahead` that
+    are read at once, and whether they are all; of several stretches, none.
+
+    That costs a third of reading one by one.
+    """
+    groups = selection.groups
+    if len(groups) != 1 or len(groups[0][1]) != 1 or not ahead:
+        return [], False
+    prefix, [stretch] = selection.index.entries, groups[0][1]
+    begin, end = prefix + stretch.begin, prefix + stretch.end
+    pairs = list(reader.scan(begin, end, limit=ahead, reverse=selection.is_descending))
+    if not pairs:
+        return [], True
+    usual = pairs[0][1]
+    size = usual[0] << 8 | usual[1]
+    parts = [key[-size:] for key, value in pairs if value == usual]
+    if len(parts) < len(pairs) or len(usual) > 2:  # ids of several lengths, or some expire
+        parts = _take(iter(pairs), ahead, to_ms(reader.now))
+    return parts, len(pairs) < ahead
+
+
 def _load_parts(
-    reader: Reader, access: TableAccess, parts: list[bytes], decode: Callable[[bytes], T]
-) -> list[tuple[str, T]]:
+    reader: Reader,
+    access: TableAccess,
+    parts: list[bytes],
+    decode: Decode,
+    meter: AnswerMeter | None,
+) -> list[tuple[str, Any]]:
     """Returns the entities of these id parts, which the entries of an index end with."""
-    prefix, found = access.entities, []
+    prefix = access.entities
+    found: list[tuple[str, Any]] = []
     for begin in range(0, len(parts), COLLECTED_AT_ONCE):
         some = parts[begin : begin + COLLECTED_AT_ONCE]
-        stored = reader.get_many([prefix + part for part in some])
-        for part, value in zip(some, stored, strict=True):
-            if value is not None:
-                found.append((id_in(part), decode(value)))
+        stored: list[Any] = reader.get_many([prefix + part for part in some])
+        if None in stored:  # an entry without its entity is damage, which `check` reports
+            some = [part for part, value in zip(some, stored, strict=True) if value is not None]
+            stored = [value for value in stored if value is not None]
+        if meter is not None:
+            meter.take(access, stored)
+        found += zip(ids_in(some), map(decode, stored), strict=True)
     return found
 
 
@@ -314,23 +341,11 @@ def _skip(entries: Iterator[tuple[bytes, bytes]], limit: int, now_ms: int) -> in
     return passed
 
 
-def _entries(
-    reader: Reader, selection: ByIndex, ahead: int = _READ_AHEAD
-) -> Iterator[tuple[bytes, bytes]]:
-    """Returns the entries of the selection in its order, expired ones included.
-
-    Those that are surely wanted are read at once, which costs a third of reading one by one.
-    """
+def _entries(reader: Reader, selection: ByIndex) -> Iterator[tuple[bytes, bytes]]:
+    """Returns the entries of the selection in its order, expired ones included."""
     prefix, size = selection.index.entries, len(selection.index.entries)
     reverse = selection.is_descending
     groups = []
-    if len(selection.groups) == 1 and len(selection.groups[0][1]) == 1 and not reverse:
-        [(_, [only])] = selection.groups
-        begin, end = prefix + only.begin, prefix + only.end
-        first = list(reader.scan(begin, end, limit=min(ahead, _READ_AHEAD)))
-        if len(first) < min(ahead, _READ_AHEAD):
-            return iter(first)
-        return chain(first, _further(reader, after(first[-1][0]) if first else begin, end))
     for fixed, stretches in selection.groups:
         scans = (
             reader.scan(prefix + stretch.begin, prefix + stretch.end, reverse=reverse)
@@ -341,11 +356,6 @@ def _entries(
         return groups[0][1]
     keyed = [_with_order(cut, scan) for cut, scan in groups]
     return (pair for _, pair in merge(*keyed, reverse=reverse))
-
-
-def _further(reader: Reader, begin: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Scans when the first pair is asked for, which may be never."""
-    yield from reader.scan(begin, end)
 
 
 def _with_order(
@@ -369,7 +379,7 @@ def _count_stretches(reader: Reader, access: TableAccess, selection: ByIndex) ->
     for key, _ in expired:
         id_part = pack_str(str(unpack(key, len(access.expiring))[1]))
         stored = reader.get(access.entities + id_part)
-        values = index.values_part(read_entity(stored).properties) if stored else None
+        values = index.values_part(access.read_kept(stored).properties) if stored else None
         if values is None or reader.get(index.entries + values + id_part) is None:
             continue
         entry = values + id_part

@@ -5,11 +5,13 @@ An access is a pure function of the stored table's bytes, so that remembering it
 new deployment stores other bytes, and gets another access in the very next transaction."""
 
 from collections.abc import Iterable
-from functools import lru_cache
 from typing import Any, Final
 
+from holdfast.bounded_cache import BoundedCache, bounded_cache
 from holdfast.engine.contract import Reader
 from holdfast.entities.layout import keys_of
+from holdfast.entities.messages import ID, changed_topic
+from holdfast.entities.name_lists import NameLists
 from holdfast.entities.order import NULL, entry_part
 from holdfast.entities.records import StoredIndex, StoredTable, read_table
 from holdfast.entities.schema import Column, Index, Table
@@ -64,8 +66,9 @@ class TableAccess:
     """One table: the prefixes of its keys, its primary key and its indexes."""
 
     __slots__ = (
-        *("entities", "expiring", "hashed", "indexes", "key_columns", "name", "number"),
-        *("plans", "prefixes", "primary", "size", "strict", "table"),
+        *("entities", "expiring", "hashed", "indexed", "indexes", "key_columns", "name"),
+        *("name_lists", "number", "plans", "prefixes", "primary", "read", "read_kept"),
+        *("size", "strict", "table", "topic"),
     )
 
     def __init__(self, space: bytes, stored: StoredTable) -> None:
@@ -73,7 +76,11 @@ class TableAccess:
         self.name: Final = table.full_name
         self.number: Final = stored.number
         self.table: Final = table
+        self.topic: Final = changed_topic(table.full_name)
         self.entities: Final = keys.entities + number
+        self.name_lists: Final = NameLists(stored.name_lists)
+        self.read: Final = self.name_lists.read
+        self.read_kept: Final = self.name_lists.read_kept
         self.size: Final = keys.sizes + number
         self.expiring: Final = keys.expiring + number
         self.key_columns: Final = _key_columns(table)
@@ -83,10 +90,15 @@ class TableAccess:
             IndexAccess(space, index, number_and_state, table.index_name(index))
             for index, number_and_state in zip(table.indexes, stored.indexes, strict=True)
         )
+        self.indexed: Final = frozenset(
+            column for index in self.indexes for column in index.columns
+        )
         self.prefixes: Final = _prefixes(self.indexes)
         # By the columns that queries ask for one value of, in their order: the index that serves
-        # them, and the places of its columns among them.
-        self.plans: Final[dict[tuple[str, ...], tuple[IndexAccess, tuple[int, ...]]]] = {}
+        # them, and the places of its columns among them. The id needs no index.
+        self.plans: Final[dict[tuple[str, ...], tuple[IndexAccess | None, tuple[int, ...]]]] = {
+            (ID,): (None, (0,))
+        }
         self.strict: Final[dict[str, Column] | None] = (
             {column.name: column for column in table.columns} if table.strict else None
         )
@@ -95,7 +107,7 @@ class TableAccess:
 def access_to(reader: Reader, name: str) -> TableAccess:
     """Returns the access of the table `schema.Table`. Reads 1 key."""
     try:
-        place = _table_key(reader.space, name)
+        place = _table_keys[reader.space, name]
     except TypeError:  # a name is looked at only if it is not text
         raise _not_deployed(name) from None
     stored = reader.get(place.key)
@@ -132,12 +144,15 @@ class _TableKey:
         self.found: tuple[bytes, TableAccess | None] = b"", None
 
 
-@lru_cache(maxsize=1024)
-def _table_key(space: bytes, name: str) -> _TableKey:
+def _table_key(space_and_name: tuple[bytes, str]) -> _TableKey:
+    space, name = space_and_name
     return _TableKey(keys_of(space).table(name))
 
 
-@lru_cache(maxsize=1024)
+_table_keys: Final = BoundedCache(_table_key, entries=1024)
+
+
+@bounded_cache(1024)
 def _access(space: bytes, stored: bytes) -> TableAccess:
     return TableAccess(space, read_table(stored))
 

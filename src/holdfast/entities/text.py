@@ -1,13 +1,27 @@
 """How text is compared: without regard to case, accents and repeated blanks.
 
 Text is stored and returned as it was sent. Its normal form serves ids that are computed from
-columns, and every comparison in an index or a filter."""
+columns, and every comparison in an index or a filter.
 
+A long text is normalised piece by piece. The functions of Python hold the interpreter until they
+have read all of it, and `unicodedata.normalize` sorts the marks behind a letter in quadratic time:
+a text of 160 KB took half a minute."""
+
+import itertools
 import re
 import unicodedata
+from collections.abc import Iterator
 from typing import Final
 
-_REPEATED: Final = re.compile("([\t\n\v\f\r ])[\t\n\v\f\r ]+")
+_BLANKS: Final = "\t\n\v\f\r "
+_REPEATED: Final = re.compile(f"([{_BLANKS}])[{_BLANKS}]+")
+_ANY_BLANKS: Final = re.compile(f"[{_BLANKS}]*")
+_SHORT: Final = 128  # letters, normalised in one step
+_PIECE: Final = 16_384  # letters of a step: a millisecond
+_SIGMA: Final = "Σ"  # in lower case, its form depends on the letters around it
+_SMALL_SIGMA: Final = _SIGMA.lower()
+_INNER_SIGMA: Final = re.compile(f"(?<={_SIGMA}){_SIGMA}(?={_SIGMA})")
+_FEW: Final = 8  # letters that are removed one by one
 
 
 def normalise(text: str) -> str:
@@ -20,13 +34,103 @@ def normalise(text: str) -> str:
         # The usual case, and without a search: printable text repeats no blank but the space.
         if "  " not in text and text.isprintable():
             return text.lower()
+        text = text.lower()
+    elif len(text) <= _SHORT:
+        text = _without_marks(unicodedata.normalize("NFD", text)).lower()
     else:
-        text = "".join(
-            [
-                character
-                for character in unicodedata.normalize("NFD", text)
-                if unicodedata.category(character) != "Mn"
-            ]
-        )
-    text = text.lower()
-    return _REPEATED.sub(r"\1", text) if _REPEATED.search(text) else text
+        text = _lower("".join(_decomposed(text)))
+    return _with_single_blanks(text)
+
+
+def _decomposed(text: str) -> Iterator[str]:
+    """Yields NFD without nonspacing marks, in pieces.
+
+    Marks that are sent go first: what is left behind each letter is then short, except for the few
+    marks that take space, whose runs are sorted here.
+    """
+    pieces = (text[begin : begin + _PIECE] for begin in range(0, len(text), _PIECE))
+    parts = [_without_marks(piece, are_starters=False) for piece in pieces]
+    if any(map(_has_mark, parts)):
+        parts = list(_cut_behind_marks(_with_sorted_marks("".join(parts))))
+    for part in parts:
+        yield _without_marks(unicodedata.normalize("NFD", part))
+
+
+def _without_marks(text: str, *, are_starters: bool = True) -> str:
+    """Returns a text without nonspacing marks; or without those that NFD would sort."""
+    marks = {
+        letter
+        for letter in set(text)
+        if unicodedata.category(letter) == "Mn" and (are_starters or _is_sorted(letter))
+    }
+    if len(marks) > _FEW:
+        return "".join([letter for letter in text if letter not in marks])
+    for mark in marks:
+        text = text.replace(mark, "")
+    return text
+
+
+def _is_sorted(letter: str) -> bool:
+    """Returns whether NFD sorts a letter, or what it becomes, among those behind another one."""
+    return bool(unicodedata.combining(unicodedata.normalize("NFD", letter)[0]))
+
+
+def _has_mark(text: str) -> bool:
+    return any(map(unicodedata.combining, set(text)))
+
+
+def _with_sorted_marks(text: str) -> str:
+    """Returns a text with each run of marks in the order of NFD."""
+    runs = itertools.groupby(text, lambda letter: unicodedata.combining(letter) > 0)
+    # Letters that are no marks have one class, and keep their order.
+    return "".join([letter for _, run in runs for letter in sorted(run, key=unicodedata.combining)])
+
+
+def _cut_behind_marks(text: str) -> Iterator[str]:
+    """Yields pieces of a text, none of which begins with a mark."""
+    begin = 0
+    while begin < len(text):
+        end = begin + _PIECE
+        while end < len(text) and unicodedata.combining(text[end]):
+            end += 1
+        yield text[begin:end]
+        begin = end
+
+
+def _lower(text: str) -> str:
+    """Returns a text in lower case, as `str.lower` does, piece by piece."""
+    if _SIGMA in text:
+        return "".join(piece.lower() for piece in _cut_between_words(text))
+    pieces = (text[begin : begin + _PIECE] for begin in range(0, len(text), _PIECE))
+    return "".join([piece.lower() for piece in pieces])
+
+
+def _cut_between_words(text: str) -> Iterator[str]:
+    """Yields pieces of a text with sigmas, cut where no sigma looks across: between letters of
+    ASCII, or in a run of sigmas, of which all but the first and the last have one form."""
+    text = _INNER_SIGMA.sub(_SMALL_SIGMA, text)
+    begin = 0
+    while begin < len(text):
+        end = begin + _PIECE
+        while end < len(text) and not (_is_plain(text[end - 1]) and _is_plain(text[end])):
+            end += 1
+        yield text[begin:end]
+        begin = end
+
+
+def _is_plain(letter: str) -> bool:
+    return (letter.isascii() and letter.isalnum()) or letter == _SMALL_SIGMA
+
+
+def _with_single_blanks(text: str) -> str:
+    if len(text) <= _SHORT:
+        return _REPEATED.sub(r"\1", text) if _REPEATED.search(text) else text
+    parts = []
+    begin = 0
+    while begin < len(text):
+        end = begin + _PIECE
+        if text[end - 1 : end] in _BLANKS:
+            end = _ANY_BLANKS.match(text, end).end()  # type: ignore[union-attr]  # none match too
+        parts.append(_REPEATED.sub(r"\1", text[begin:end]))
+        begin = end
+    return "".join(parts)

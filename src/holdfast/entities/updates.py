@@ -192,7 +192,7 @@ def _calculate(
         entity.skipped += 1
         return
     result = calculate(number)
-    if type(result) is int:
+    if type(result) is int and not MIN_INT <= result <= _MAX_INT:
         # An Int stays one: only a column, or an operand, that is unsigned reaches beyond 2^63 - 1.
         column = entity.access.table.column(name)
         is_uint = column is not None and column.kind.bounds == (0, MAX_UINT)

@@ -13,12 +13,12 @@ layer is turned into sets."""
 import struct
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
 from msgspec.msgpack import Ext
 
+from holdfast.bounded_cache import BoundedCache
 from holdfast.entities import order
 from holdfast.entities.order import SET_CODE
 from holdfast.errors import BadQuery, BadValue
@@ -69,14 +69,17 @@ def keep(value: Any, depth: int = 1) -> Any:
 def keep_properties(properties: dict[str, Any]) -> dict[str, Any]:
     """Returns the kept form of all properties; one called `id` is dropped, as the id is kept
     apart."""
-    if _PLAIN.issuperset(map(type, properties.values())) and _are_names(tuple(properties)):
+    if _PLAIN.issuperset(map(type, properties.values())) and _named[tuple(properties)]:
         return properties
     return _keep_carefully(properties)
 
 
-@lru_cache(maxsize=1024)  # the entities of a table mostly have the same properties
 def _are_names(names: tuple[Any, ...]) -> bool:
     return all(type(name) is str and name and "\0" not in name and name != "id" for name in names)
+
+
+# The entities of a table mostly have the same properties.
+_named: Final = BoundedCache(_are_names, entries=1024)
 
 
 def _keep_carefully(properties: dict[str, Any]) -> dict[str, Any]:

@@ -28,7 +28,6 @@ from holdfast.entities.bson_values import properties_to_wire
 from holdfast.entities.layer import Entities, project
 from holdfast.entities.messages import Del, Get, Ping, Put, Query, Update
 from holdfast.entities.query_checks import check_queries
-from holdfast.entities.records import kept_decoder
 from holdfast.entities.selections import AnswerMeter, Found
 from holdfast.error_text import shown
 from holdfast.errors import BadQuery, HoldfastError, Malformed, VersionMismatch
@@ -92,12 +91,12 @@ def _execute(entities: Entities, query: Query) -> Any:
         return entities.fetch_page(
             query.table,
             query.filters,
-            kept_decoder,
             order=query.order,
             offset=query.paging.offset,
             limit=query.paging.limit,
             count=query.count,
             partial=True,
+            kept=True,
         )
     return entities.execute([query])[0]
 

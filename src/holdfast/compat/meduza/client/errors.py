@@ -2,7 +2,7 @@
 
 MeduzaError
 ├── ColumnValueError    a column can't hold the value, or a required one has none
-├── ModelError          an object that is none of a model
+├── ModelError          an object that is not of a model
 └── RequestError        what the server answered as `error`
 """
 
