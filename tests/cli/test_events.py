@@ -168,3 +168,27 @@ def test_a_schema_of_flux_is_deployed_in_its_dialect(tmp_path: Path) -> None:
     result = run(tmp_path, "deploy", "--dialect", "flux", "--name", "flux", input=text)
 
     assert result.output == "deployed flux\n"
+
+
+@pytest.mark.parametrize(("unit", "steps"), [("hour", 25), ("day", 31), ("month", 13)])
+def test_a_series_without_dates_shows_the_latest_steps(folder: Path, unit: str, steps: int) -> None:
+    schema = {"view": [{"targets": ["['by']", f"[@{unit}]"], "add": "visitor"}]}
+    run(folder, "deploy", input=json.dumps(schema))
+    run(folder, "send", input=view("ann"))
+
+    result = run(folder, "series", f"by:{{{unit}}}", "--json")
+
+    values = [point["value"] for point in json.loads(result.output)["points"]]
+    assert steps - 1 <= len(values) <= steps + 1
+    assert sum(values) == 1
+
+
+def test_percentiles_are_shown_to_the_digits_that_are_right(tmp_path: Path) -> None:
+    schema = {"buy": [{"targets": ["['sales']"], "aggregate": "price"}]}
+    run(tmp_path, "deploy", input=json.dumps(schema))
+    bought = [{"name": "buy", "attributes": {"price": 37}}, {"name": "buy", "attributes": {}}]
+    run(tmp_path, "send", input=json.dumps(bought))
+
+    rows = [line.split() for line in run(tmp_path, "aggregate", "sales").output.splitlines()]
+
+    assert all(len(row[1]) <= 5 for row in rows if row[0].startswith("p"))

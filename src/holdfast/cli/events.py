@@ -1,6 +1,7 @@
 """`holdfast events`: deploy a schema, send events, and read what they add up to."""
 
 import sys
+import time
 from collections.abc import Iterator
 from itertools import islice
 from typing import IO, TYPE_CHECKING, Any
@@ -26,6 +27,15 @@ _LAST = click.option(
     help="Read KEY as a template, and add up its steps of this long: 7d.",
 )
 _PER_CALL = 1_000  # events that are sent together
+# The days that a series shows without dates, by the unit of its steps.
+_SHOWN_DAYS = {
+    "minute": 1 / 24,
+    "hour": 1,
+    "week": 182,
+    "month": 365,
+    "quarter": 1_095,
+    "year": 3_650,
+}
 
 
 @click.group("events", cls=Group)
@@ -253,7 +263,9 @@ def aggregate(location: Location, out: Output, keys: tuple[str, ...], last: str 
     with location.open() as opened:
         found = opened.space.events.aggregate(list(keys), last=last)
     names = ("count", "sum", "min", "max", "avg", "last")
-    rows = [(name, getattr(found, name)) for name in names] + list(found.percentiles.items())
+    rows = [(name, getattr(found, name)) for name in names]
+    # They are right to a hundredth; --json has all digits.
+    rows += [(name, float(f"{value:.4g}")) for name, value in found.percentiles.items()]
     out.result(found, lambda: out.table(("number", "value"), rows))
 
 
@@ -311,8 +323,13 @@ def count(location: Location, out: Output, key: str) -> None:
 
 @command.command("series")
 @click.argument("template")
-@click.option("--from", "begin", required=True, metavar="DATE", help="The first step.")
-@click.option("--to", "end", required=True, metavar="DATE", help="The last step.")
+@click.option(
+    "--from",
+    "begin",
+    metavar="DATE",
+    help="The first step; without it the latest ones, such as 24 hours or 30 days.",
+)
+@click.option("--to", "end", metavar="DATE", help="The last step; without it the current one.")
 @click.option(
     "--by",
     default="gross",
@@ -320,15 +337,20 @@ def count(location: Location, out: Output, key: str) -> None:
     help="gross, distinct or size; for numbers count, sum, min, max, avg, last or p95.",
 )
 @location_options
-def series(location: Location, out: Output, template: str, begin: str, end: str, by: "By") -> None:
+def series(
+    location: Location, out: Output, template: str, begin: str | None, end: str | None, by: "By"
+) -> None:
     """Print a number for each step of TEMPLATE, a key with one time label in braces.
 
     On a terminal there is a small chart above them.
 
     Example: holdfast events series 'visitors:{day}' --data data --from 2026-01-01 --to 2026-01-31
     """
+    now = int(time.time() * 1_000)
+    shown = next((days for unit, days in _SHOWN_DAYS.items() if f"{{{unit}" in template), 30)
+    first = begin or now - int(shown * 86_400_000)
     with location.open() as opened:
-        points = opened.space.events.series(template, by, begin, end)
+        points = opened.space.events.series(template, by, first, end or now)
     rows = [(each.label, each.value) for each in points]
     out.result({"points": points}, lambda: charts.series(out, ("step", by), rows))
 

@@ -80,6 +80,11 @@ class Rows:
         stored = self._cache.get(by_value)
         if stored is None:
             return False
+        if len(stored) == _SHORT_ROW and not self._record.flags & (ORDERED | ORDERING):
+            times = int.from_bytes(stored, "big") + weight
+            if times <= 0xFFFF_FFFF:
+                self._cache.put(by_value, _COUNT_ALONE.pack(times))
+                return True
         times, error, _ = _unpacked(stored)
         grown = Candidate(raw, times + weight, error)
         self._put(by_value, grown)

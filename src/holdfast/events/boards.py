@@ -137,6 +137,8 @@ def _count_in_rows(
         else:
             record.floor = max(record.floor, _evict_smallest(cache, record, rows))
             record.flags |= PARTIAL
+            if not weight:  # it has the count of those before it, and they are listed without it
+                record.victim = record.victims
         # The newcomer may be the candidate that was evicted with the highest count.
         rows.add(Candidate(value.raw, record.floor + weight, record.floor))
     rows.index_some()
@@ -154,20 +156,28 @@ def _evict_smallest(cache: RecordWriter, record: Record, rows: Rows) -> int:
         listed = cache.get(rows.prefix + SMALLEST + pack_int(row))
         assert listed is not None  # written by _list_smallest, up to `victims`
         record.victim += 1
+        part = listed.split(_PART_END, index + 1)[index]
+        if not part:
+            record.smallest += 1
+            continue
         # One that was counted since the list was made is no longer among the smallest.
-        if rows.remove(listed.split(_PART_END, index + 1)[index] + _PART_END, record.smallest):
+        if rows.remove(part + _PART_END, record.smallest):
             return record.smallest
 
 
 def _list_smallest(cache: RecordWriter, record: Record, prefix: bytes) -> None:
     """Reads the whole board once and lists all candidates that have the smallest count.
 
-    The list stays right while it is used: counts only grow, and a newcomer's is larger.
+    The list stays right while it is used: counts only grow, and a newcomer's is larger. Once none
+    of them is left, the smallest count is one more. Those that have it now follow in the list,
+    behind an empty part.
     """
     begin, end = prefix_range(prefix + VALUES)
     counts = [(board_rows.count_in(stored), key) for key, stored in cache.scan(begin, end)]
     smallest = min(times for times, _ in counts)
     parts = [key[len(begin) :] for times, key in counts if times == smallest]
+    parts.append(_PART_END)
+    parts += [key[len(begin) :] for times, key in counts if times == smallest + 1]
     record.smallest = smallest
     record.victims, record.victim = len(parts), 0
     for row, first in enumerate(range(0, len(parts), _VICTIMS_PER_ROW)):

@@ -44,7 +44,7 @@ _HEADER: Final = struct.Struct(">BBQIIH")  # flags, bundles, gross, bound, size,
 _HEADER_BYTES: Final = _HEADER.size
 _pack_header: Final = _HEADER.pack
 _FLAGS: Final = struct.Struct(">H")  # the flags from 1 << 8 on
-_LIFE: Final = struct.Struct(">QQQ")  # expires_ms, lifetime_ms, scheduled_ms
+LIFE: Final = struct.Struct(">QQQ")  # expires_ms, lifetime_ms, scheduled_ms
 _ROWS: Final = struct.Struct(">QQQQII")  # generation, sequence, floor, smallest, victims, victim
 _DECAY: Final = struct.Struct(">QQ")  # landmark_ms, half_life_ms
 
@@ -54,9 +54,9 @@ ROWS: Final = 2  # its members are rows of a generation, not entries of head and
 PARTIAL: Final = 4  # something that was added is missing: distinct is not size
 MIXED: Final = 8  # a value was added without being counted as distinct
 DENSE: Final = 16  # there is a sketch; before that, all digests are kept
-_LIFE_FOLLOWS: Final = 64
+LIFE_FOLLOWS: Final = 64
 _ROWS_FOLLOW: Final = 128
-_MORE_FOLLOWS: Final = _LIFE_FOLLOWS | _ROWS_FOLLOW
+_MORE_FOLLOWS: Final = LIFE_FOLLOWS | _ROWS_FOLLOW
 GROSS_OFF: Final = 1 << 8  # a value was added without being counted in the gross counter
 FANNED_OUT: Final = 1 << 9  # a background fan-out reads its generation, see snapshots.py
 WINDOWED: Final = 1 << 10  # its counters answer `since`, see timed_counters.py
@@ -164,8 +164,8 @@ class Record:
             bundles |= _FLAGS_FOLLOW
             extra = _FLAGS.pack(self.flags >> 8)
         if self.lifetime_ms:
-            flags |= _LIFE_FOLLOWS
-            extra += _LIFE.pack(self.expires_ms, self.lifetime_ms, self.scheduled_ms)
+            flags |= LIFE_FOLLOWS
+            extra += LIFE.pack(self.expires_ms, self.lifetime_ms, self.scheduled_ms)
         if flags & ROWS or self.floor:
             flags |= _ROWS_FOLLOW
             extra += _ROWS.pack(
@@ -218,7 +218,7 @@ def encode_changed(records: Iterable[Record], changed: dict[bytes, Any]) -> dict
 def decode(key: bytes, stored_key: bytes, stored: bytes) -> Record:
     """Returns the record that `Record.encode` made."""
     flags, bundles, gross, bound, size, digests = _HEADER.unpack_from(stored)
-    if flags < _LIFE_FOLLOWS and bundles < _FLAGS_FOLLOW:
+    if flags < LIFE_FOLLOWS and bundles < _FLAGS_FOLLOW:
         end = _HEADER_BYTES + digests
         pending, head = stored[_HEADER_BYTES:end], stored[end:]
         record = Record(key, stored_key, True, flags, bundles, gross, bound, size, pending, head)
@@ -232,10 +232,10 @@ def decode(key: bytes, stored_key: bytes, stored: bytes) -> Record:
         record.bundles = bundles & ~_FLAGS_FOLLOW
         record.flags |= _FLAGS.unpack_from(stored, at)[0] << 8
         at += _FLAGS.size
-    if flags & _LIFE_FOLLOWS:
-        life = _LIFE.unpack_from(stored, at)
+    if flags & LIFE_FOLLOWS:
+        life = LIFE.unpack_from(stored, at)
         record.expires_ms, record.lifetime_ms, record.scheduled_ms = life
-        at += _LIFE.size
+        at += LIFE.size
     if flags & _ROWS_FOLLOW:
         (
             record.generation,

@@ -20,6 +20,7 @@ __all__ = [
     "compile_expression",
     "compile_stream",
     "compile_targets",
+    "is_fixed",
     "joined_keys",
 ]
 
@@ -146,7 +147,7 @@ def compile_targets(
     Most targets are one list that depends on the event, between literals and time labels. These are
     joined beforehand, so that a key takes one concatenation.
     """
-    varying = [n for n, expression in enumerate(expressions) if not _is_fixed(expression)]
+    varying = [n for n, expression in enumerate(expressions) if not is_fixed(expression)]
     if len(varying) > 1:
         return lambda scope, limit: joined_keys([part(scope) for part in evaluates], limit)
     middle = varying[0] if varying else len(evaluates)
@@ -179,7 +180,7 @@ def compile_targets(
     return expand
 
 
-def _is_fixed(expression: Expression) -> bool:
+def is_fixed(expression: Expression) -> bool:
     """Returns whether an expression has the same strings for all events of a minute."""
     return not expression.steps and all(
         isinstance(term, Literal) or (isinstance(term, BuiltIn) and term.name in LABELS)

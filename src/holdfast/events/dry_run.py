@@ -49,7 +49,7 @@ class DryRun:
     def put(self, key: bytes, value: bytes) -> None:
         self._write(key, value)
 
-    def put_all(self, pairs: dict[bytes, bytes]) -> None:
+    def put_all(self, pairs: dict[bytes, bytes], *, checked: bool = False) -> None:
         for key, value in pairs.items():
             self._write(key, value)
 

@@ -73,6 +73,12 @@ class EventRun:
         self.empty: list[EmptyLookUp] = []
         self.background: list[FanOutReport] = []
 
+    def forget_scopes(self) -> None:
+        """Ends the circle of the run and its scopes, which would keep the event, however large it
+        is, until the collector looks."""
+        del self._scope
+        self._scopes.clear()
+
     def reply(self) -> SendReply:
         """Returns the outcome of the event, once all its handlers have run."""
         return SendReply(

@@ -5,10 +5,11 @@ notices a new schema with its next event. Ingestion parses nothing: the handlers
 are found by looking up each of its prefixes, at most 33, among any number.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from holdfast.bounded_cache import BoundedCache
 from holdfast.errors import InvalidEvent, UnknownSchema
 from holdfast.events.compiled_expressions import (
     compile_expression,
@@ -16,6 +17,7 @@ from holdfast.events.compiled_expressions import (
     compile_targets,
 )
 from holdfast.events.expressions import Attribute, Expression
+from holdfast.events.plain_events import PlainHandler, plain_handler
 from holdfast.events.records import DEFAULT_SCHEMA
 from holdfast.events.schema import Handler, Operation
 from holdfast.events.scope import Scope, Strings, encoded
@@ -43,6 +45,7 @@ class CompiledHandler:
         "name",
         "operation",
         "options",
+        "plain",
         "schema",
         "streams",
         "targets",
@@ -84,6 +87,7 @@ class CompiledHandler:
             for term in expression.terms
             if isinstance(term, Attribute)
         ]
+        self.plain = None if calendar else plain_handler(self.schema, handler, self.targets, named)
         looks_up = any(expression.steps for expression in expressions)
         self.can_fail = (
             handler.job is not None
@@ -117,6 +121,7 @@ class HandlerPlan(NamedTuple):
     handlers: tuple[CompiledHandler, ...]  # in the order of their execution
     attributes: tuple[str, ...]  # that their expressions name
     can_fail: bool  # one of them may fail after another has written
+    plain: tuple[PlainHandler, ...] = ()  # if all of them are plain
 
 
 class DeployedSchema(NamedTuple):
@@ -138,7 +143,9 @@ class CompiledSchema:
             (prefix, CompiledHandler(schema.name, handler, schema.calendar))
             for prefix, handler in schema.handlers
         ]
-        self.plan_of = lru_cache(maxsize=1_024)(self._plan_of)
+        self.plan_of: Final[Callable[[str], HandlerPlan]] = BoundedCache(
+            self._plan_of, entries=1_024
+        ).__getitem__
 
     def _plan_of(self, name: str) -> HandlerPlan:
         if self.is_flux:
@@ -163,7 +170,9 @@ class CompiledSchemas:
             for _, handler in schema.handlers if not schema.is_flux else ():
                 listed = self._by_prefix.setdefault(":".join(handler.prefix), [])
                 listed.append(CompiledHandler(schema.name, handler, schema.calendar))
-        self.plan_of = lru_cache(maxsize=4_096)(self._plan_of)
+        self.plan_of: Final[Callable[[str], HandlerPlan]] = BoundedCache(
+            self._plan_of, entries=4_096
+        ).__getitem__
         self.schema = lru_cache(maxsize=4_096)(self._schema)
 
     def _plan_of(self, name: str) -> HandlerPlan:
@@ -186,7 +195,10 @@ def plan(handlers: Sequence[CompiledHandler]) -> HandlerPlan:
     """Returns a plan that runs these handlers in order."""
     attributes = dict.fromkeys(name for handler in handlers for name in handler.attributes)
     can_fail = any(handler.can_fail for handler in handlers)
-    return HandlerPlan(tuple(handlers), tuple(attributes), can_fail)
+    plain = tuple(handler.plain for handler in handlers if handler.plain is not None)
+    if len(plain) < len(handlers):
+        plain = ()
+    return HandlerPlan(tuple(handlers), tuple(attributes), can_fail, plain)
 
 
 def check_flux_name(name: str) -> None:

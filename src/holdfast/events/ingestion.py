@@ -17,6 +17,7 @@ from holdfast.events.expressions import ExpressionProblem
 from holdfast.events.flux_dialect import read_flux_handler
 from holdfast.events.handlers import CompiledHandler, HandlerPlan, plan
 from holdfast.events.layout import keys_of
+from holdfast.events.plain_events import PlainRun, expansions_of
 from holdfast.events.record_cache import RecordWriter
 from holdfast.events.records import (
     DEFAULT_SCHEMA,
@@ -29,7 +30,7 @@ from holdfast.events.records import (
 )
 from holdfast.events.schema import Handler, read_handlers
 from holdfast.events.scope import encoded
-from holdfast.events.times import Calendar, to_event_ms
+from holdfast.events.times import Calendar, labels, to_event_ms
 from holdfast.json_data import unfit_in
 from holdfast.limits import MAX_BATCH_EVENTS, MAX_EVENT_ID_BYTES
 
@@ -70,6 +71,7 @@ class Ingestion:
         self._schemas, stored = deployed(tx)
         self.settings: Settings = settings or stored
         self._calendar = _calendar_of(self.settings.timezone)
+        self._expansions = expansions_of(tx.space)
         if schema is not None and not isinstance(schema, str):
             raise BadInput(f"a schema is named by text, not {schema!r}")
         self._addressed = None if schema is None else self._schemas.schema(schema)
@@ -107,24 +109,38 @@ class Ingestion:
         accepted = len(events) - len(errors)
         return SendManyReply(accepted=accepted, errors=errors, background=background)
 
-    def ingest(self, given: AnyEvent) -> EventRun | None:
+    def _run(self, run: EventRun, plan: HandlerPlan) -> None:
+        if plan.can_fail:
+            self._run_guarded(run, plan.handlers)
+            return
+        # No handler reads what another one writes: all is checked before the first write.
+        steps = [run.resolve(handler) for handler in plan.handlers]
+        lacking = len(run.skipped)
+        for step in steps:
+            if step is not None:
+                run.write(step)
+        if 0 < lacking < len(run.skipped):
+            run.sort_skipped(plan.handlers)
+
+    def ingest(self, given: AnyEvent) -> EventRun | PlainRun | None:
         """Writes all of an event or, if it raises, nothing of it; None: it is a duplicate."""
         event = as_event(given)
         at, plan = self.arrival(event)
         if event.id is not None and self.is_duplicate(event.id):
             return None
+        if plan.plain:
+            resolved = self._expansions.resolve(
+                plan.plain, event, at, labels(at, self._calendar), self.settings.fan_out_keys
+            )
+            if resolved is not None:
+                if event.id is not None:
+                    self._remember_id(event.id)
+                return PlainRun(self.cache, at, resolved)
         run = self.run_of(event, at, plan)
-        if plan.can_fail:
-            self._run_guarded(run, plan.handlers)
-        else:
-            # No handler reads what another one writes: all is checked before the first write.
-            steps = [run.resolve(handler) for handler in plan.handlers]
-            lacking = len(run.skipped)
-            for step in steps:
-                if step is not None:
-                    run.write(step)
-            if 0 < lacking < len(run.skipped):
-                run.sort_skipped(plan.handlers)
+        try:
+            self._run(run, plan)
+        finally:
+            run.forget_scopes()
         if event.id is not None:
             self._remember_id(event.id)
         return run
@@ -160,7 +176,8 @@ class Ingestion:
             raise InvalidEvent(error.message) from None
         calendar = None if self._addressed is None else self._addressed.calendar
         compiled = [CompiledHandler(DEFAULT_SCHEMA, handler, calendar) for handler in handlers]
-        return plan([*found.handlers, *compiled])
+        # Nothing of an event's own handlers is remembered, as they may differ with every event.
+        return plan([*found.handlers, *compiled])._replace(plain=())
 
     def _run_guarded(self, run: EventRun, handlers: Sequence[CompiledHandler]) -> None:
         self.cache.begin()

@@ -136,7 +136,7 @@ class Keys:
 
     def generation(self, number: int) -> bytes:
         """Returns the prefix of all rows of a generation."""
-        return self._rows + pack_int(number)
+        return self._rows + _packed_generation(number)
 
     def seen_id(self, id: str) -> bytes:
         return self._id + pack_str(id)
@@ -195,6 +195,8 @@ class Keys:
 def keys_of(space: bytes) -> Keys:
     return Keys(space)
 
+
+_packed_generation: Final = lru_cache(maxsize=256)(pack_int)  # few boards get most of the counts
 
 VALUES: Final = pack_int(0)  # the parts of a generation
 PLACES: Final = pack_int(1)

@@ -30,6 +30,7 @@ from holdfast.limits import (
     MAX_BATCH_RECORDS,
     MAX_DECODED_RECORDS,
     MAX_DECODED_SPACES,
+    MAX_EVENT_KEY_BYTES,
 )
 
 __all__ = ["KEY_KIND", "ROWS_KIND", "RecordCache", "RecordWriter"]
@@ -121,7 +122,9 @@ class DecodedRecords:
 
     def keep(self, records: dict[bytes, Record]) -> None:
         """Keeps records that the caller does not use again."""
-        if len(records) > MAX_DECODED_RECORDS:
+        if len(records) > MAX_DECODED_RECORDS or any(
+            len(key) > MAX_EVENT_KEY_BYTES for key in records
+        ):
             return
         self.newer.update(records)
         if len(self.newer) > MAX_DECODED_RECORDS:
@@ -147,6 +150,7 @@ class RecordWriter(RecordCache):
         self.delete: Callable[[bytes], None] = tx.delete
         # Keys, and what they hold now: its kind, or the flags of their record.
         self._changed: dict[bytes, bytes | int] = {}
+        self._changed_sets: list[list[bytes]] = []  # further keys, of sets
         self._undo: list[tuple[bytes, bytes | None]] = []
         self._remembers = False  # what each write replaces, in `_undo`
         self._due: list[tuple[float, str, bytes]] = []
@@ -244,12 +248,32 @@ class RecordWriter(RecordCache):
         self._due.clear()
 
     def _write(self, records: dict[bytes, Record]) -> None:
-        pairs = encode_changed(records.values(), self._changed)
+        self._put_all(encode_changed(records.values(), self._changed))
+
+    def _put_all(self, pairs: dict[bytes, bytes]) -> None:
+        """Puts records at stored keys that `Keys` has made, so that the engine need not check."""
         if self._remembers:
             for key, value in pairs.items():
                 self.put(key, value)
         else:
-            self.tx.put_all(pairs)
+            self.tx.put_all(pairs, checked=True)
+
+    # --- records that are not decoded ------------------------------------------------------------
+
+    def are_unchanged(self, keys: list[bytes]) -> bool:
+        """Returns whether what is stored at these keys is all there is to know about them."""
+        return not self._records or self._records.keys().isdisjoint(keys)
+
+    def put_sets(self, keys: list[bytes], pairs: dict[bytes, bytes]) -> None:
+        """Writes the records of sets, whose keys are `keys`."""
+        self._put_all(pairs)
+        self._changed_sets.append(keys)
+
+    def write_records(self, records: list[Record]) -> None:
+        """Writes changed records now: what is stored is then all there is to know about them."""
+        self._put_all(encode_changed(records, self._changed))
+        for record in records:
+            del self._records[record.key]
 
     def write_out_if_many(self) -> None:
         """Writes all records and forgets them once there are many."""
@@ -263,14 +287,15 @@ class RecordWriter(RecordCache):
         self.flush()
         self._decoded.keep(self._records)
         self._records = {}
-        if self._changed:
-            changed, self._changed = self._changed, {}
-            self.tx.after_commit_many(CHANGED, partial(_notices, changed, self.tx.space))
+        if self._changed or self._changed_sets:
+            notices = partial(_notices, self._changed, self._changed_sets, self.tx.space)
+            self._changed, self._changed_sets = {}, []
+            self.tx.after_commit_many(CHANGED, notices)
 
     def begin(self) -> None:
         """Remembers what each write replaces, until `keep` or `undo`."""
         self.flush()
-        self._before = dict(self._changed)
+        self._before = dict(self._changed), len(self._changed_sets)
         self._remembers = True
         self.put, self.delete = self._remembering_put, self._remembering_delete
 
@@ -289,7 +314,8 @@ class RecordWriter(RecordCache):
         self._records.clear()
         self._beside.clear()
         self._due.clear()
-        self._changed = self._before
+        self._changed, sets = self._before
+        del self._changed_sets[sets:]
         self.keep()
 
     def _remembering_put(self, key: bytes, value: bytes) -> None:
@@ -301,14 +327,18 @@ class RecordWriter(RecordCache):
         self.tx.delete(key)
 
 
-def _notices(changed: dict[bytes, bytes | int], space: bytes) -> list[Notice]:
+def _notices(
+    changed: dict[bytes, bytes | int], changed_sets: list[list[bytes]], space: bytes
+) -> list[Notice]:
+    changed_keys: dict[bytes, bytes | int] = {key: 0 for keys in changed_sets for key in keys}
+    changed_keys.update(changed)
     return [
         Notice(
             CHANGED + key.decode(),
             kind if isinstance(kind, bytes) else _KIND_OF_FLAGS[kind & _KIND_FLAGS],
             space,
         )
-        for key, kind in changed.items()
+        for key, kind in changed_keys.items()
     ]
 
 

@@ -5,13 +5,13 @@ text in JSON or YAML, into handlers, or raises `InvalidEventSchema` with a sente
 problem: `client:gravity:action[0].targets[1]: expected ']' at column 9`.
 """
 
-import difflib
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal
 
 import msgspec
 
+from holdfast.error_text import nearest
 from holdfast.errors import InvalidEventSchema
 from holdfast.events.expressions import (
     Expression,
@@ -26,6 +26,7 @@ from holdfast.limits import (
     MAX_EVENT_NAME_SEGMENTS,
     MAX_EVENT_SCHEMA_BYTES,
     MAX_EXPIRE_AFTER_SECONDS,
+    MAX_SCHEMA_PROBLEMS,
     MAX_STORED_VALUES,
 )
 
@@ -389,8 +390,11 @@ class _Checker:
     ) -> None:
         for field in fields:
             if field not in known:
-                near = difflib.get_close_matches(str(field), known, 1)
-                advice = f", did you mean '{near[0]}'?" if near else f", known: {', '.join(known)}"
+                if len(self._problems) >= MAX_SCHEMA_PROBLEMS:
+                    self._note(place, "unknown fields")
+                    return
+                near = nearest(field, known)
+                advice = f", did you mean '{near}'?" if near else f", known: {', '.join(known)}"
                 self._note(place, f"unknown field '{field}'{advice}")
 
     def _note(self, place: str, problem: str) -> None:

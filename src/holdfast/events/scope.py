@@ -11,7 +11,16 @@ from holdfast.events.records import Event
 from holdfast.events.times import Calendar, labels
 from holdfast.json_data import unfit_in
 
-__all__ = ["QUOTED_AT", "FluxScope", "LookUp", "Scope", "Strings", "Unresolved", "encoded"]
+__all__ = [
+    "QUOTED_AT",
+    "FixedScope",
+    "FluxScope",
+    "LookUp",
+    "Scope",
+    "Strings",
+    "Unresolved",
+    "encoded",
+]
 
 QUOTED_AT: Final = "\0"  # before the name of an attribute that begins like a built-in
 
@@ -95,6 +104,16 @@ class Scope(dict[str, Strings]):
         if name != "request_ip" or not self.event.ip:
             raise Unresolved(f"@{name}")
         return [encoded("ip", self.event.ip)]
+
+
+class FixedScope(Scope):
+    """The names of no event: time labels alone."""
+
+    def __init__(self, labels: dict[str, Strings]) -> None:
+        self.labels = labels
+
+    def __missing__(self, name: str) -> Strings:
+        return self.labels[name]
 
 
 class FluxScope(Scope):

@@ -4,11 +4,12 @@ They are stored behind the digest of the schemas, which ingestion reads anyway: 
 """
 
 import math
-from functools import lru_cache
+from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
 
+from holdfast.bounded_cache import BoundedCache
 from holdfast.engine.contract import Reader, Transaction
 from holdfast.error_text import shown
 from holdfast.errors import BadInput
@@ -46,9 +47,12 @@ def settings_in(stored: bytes | None) -> Settings:
     return _settings(b"" if stored is None else stored[DIGEST_BYTES:])
 
 
-@lru_cache(maxsize=256)  # every event reads one of a few
-def _settings(packed: bytes) -> Settings:
+def _read(packed: bytes) -> Settings:
     return _decode(packed) if packed else Settings()
+
+
+# Every event reads one of a few.
+_settings: Final[Callable[[bytes], Settings]] = BoundedCache(_read, entries=256).__getitem__
 
 
 def _check(settings: Settings) -> None:

@@ -13,6 +13,7 @@ the first value to the billionth. Its standard error is
 import struct
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from hashlib import blake2b
 from math import expm1
 from typing import Final
@@ -48,18 +49,35 @@ def update(registers: bytes, digests: bytes) -> bytes:
     2
     """
     changed = bytearray(registers)
+    by_rank = _grown_registers()
+    # The three bits behind those of the register decide the rank, unless none of them is set.
+    by_high = [b""] + [by_rank[_RANK_BITS - 32 - bits.bit_length() + 1] for bits in range(1, 8)]
     for high, low in _DIGEST.iter_unpack(digests):
         index = high >> 3
-        rank = _HIGHEST_RANK - ((high & 7) << 32 | low).bit_length()
-        register = changed[index]
-        highest = register >> 2
-        if rank > highest:
-            # The window of three ranks moves up: its two lower bits are what is still inside.
-            window = register & 3 | 4 if register else 0
-            changed[index] = rank << 2 | (window >> (rank - highest)) & 3
-        elif highest - 2 <= rank < highest:
-            changed[index] = register | 4 >> (highest - rank)
+        grown = by_high[high & 7] or by_rank[_HIGHEST_RANK - low.bit_length()]
+        changed[index] = grown[changed[index]]
     return bytes(changed)
+
+
+@lru_cache(maxsize=1)
+def _grown_registers() -> list[bytes]:
+    """Returns, by rank, what each register becomes when that rank comes up."""
+    most = _HIGHEST_RANK << 2 | 3
+    return [
+        bytes(_grown(register, rank) for register in range(most + 1))
+        for rank in range(_HIGHEST_RANK + 1)
+    ]
+
+
+def _grown(register: int, rank: int) -> int:
+    highest = register >> 2
+    if rank > highest:
+        # The window of three ranks moves up: its two lower bits are what is still inside.
+        window = register & 3 | 4 if register else 0
+        return rank << 2 | (window >> (rank - highest)) & 3
+    if highest - 2 <= rank < highest:
+        return register | 4 >> (highest - rank)
+    return register
 
 
 def estimate(registers: bytes) -> float:

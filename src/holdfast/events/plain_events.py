@@ -1,0 +1,318 @@
+"""Plain events: those whose handlers need nothing but texts of the event.
+
+Most handlers add one attribute to keys that are made of literals, time labels and attributes. Their
+keys are the same for every event with the same texts, so they are remembered, with the keys of
+their records, text by text. An event that is not plain, for which an attribute is missing or is no
+text, for example, goes the way of event_run.py, before anything is written.
+"""
+
+from functools import lru_cache
+from typing import Final, NamedTuple, TypeAlias
+
+from holdfast.errors import ExpandsTooFar
+from holdfast.events import boards, stored_adds
+from holdfast.events.codec import BOARD, UNBOUNDED, Value, prepare
+from holdfast.events.compiled_expressions import Evaluate, is_fixed, joined_keys
+from holdfast.events.expressions import Attribute, BuiltIn, Expression, Literal
+from holdfast.events.layout import Keys, keys_of
+from holdfast.events.record_cache import RecordWriter
+from holdfast.events.records import Event, FanOutReport, SendReply, Skipped
+from holdfast.events.schema import Handler, WriteOptions
+from holdfast.events.scope import FixedScope, Strings
+from holdfast.events.sketch import digest
+from holdfast.events.writes import KeyWrites
+from holdfast.limits import (
+    MAX_DECODED_SPACES,
+    MAX_EVENT_KEY_BYTES,
+    MAX_EVENT_VALUE_BYTES,
+    MAX_EXPANDED_KEYS,
+    MAX_EXPANDED_TEXT,
+)
+
+__all__ = ["Expansions", "PlainHandler", "PlainRun", "PlainStep", "expansions_of", "plain_handler"]
+
+Labels: TypeAlias = dict[str, Strings]
+# The keys that a text leads to, and those of their records.
+KeyGroup: TypeAlias = tuple[Strings, Strings]
+
+_MOST_MS_AHEAD: Final = 86_400_000  # of an event that brings its time, after the one before
+_LITERAL: Final = 0
+_ATTRIBUTE: Final = 1
+_EVENT_NAME: Final = 2
+
+Terms: TypeAlias = tuple[tuple[int, str], ...]
+_ALL_FIXED: Final[Terms] = ((_LITERAL, ""),)  # of targets that are the same for all events
+
+
+class PlainHandler:
+    """A handler whose keys and value are texts of the event, literals and time labels."""
+
+    __slots__ = (
+        "before",
+        "behind",
+        "is_plain_count",
+        "is_stored_add",
+        "name",
+        "options",
+        "schema",
+        "set_name",
+        "terms",
+        "value",
+    )
+
+    def __init__(
+        self,
+        schema: str,
+        handler: Handler,
+        value: str,
+        terms: Terms,
+        before: list[Evaluate],
+        behind: list[Evaluate],
+        set_name: bytes,
+    ) -> None:
+        self.schema = schema
+        self.name = handler.name
+        self.options: WriteOptions = handler.options
+        self.is_stored_add = stored_adds.applies_to(handler.options)
+        self.is_plain_count = _is_plain_count(handler.options)
+        self.value = value
+        self.terms = terms  # of the part of its targets that is not fixed
+        self.before = before
+        self.behind = behind
+        self.set_name = set_name  # follows the texts, if a step names the set
+
+
+def _is_plain_count(options: WriteOptions) -> bool:
+    return (
+        options.operation == "count_frequency"
+        and options.gross
+        and options.distinct
+        and options.weight == 1
+        and not (options.expire_after_ms or options.windowed or options.beside)
+    )
+
+
+def plain_handler(
+    schema: str, handler: Handler, targets: list[Evaluate], names_last: list[bool]
+) -> PlainHandler | None:
+    """Returns the handler as a plain one, if it is one.
+
+    `targets` are its compiled targets; the last step of some names a set and is not looked up.
+    """
+    value = handler.value
+    if (
+        handler.options.operation not in ("add", "count_frequency")
+        or handler.options.windowed
+        or handler.skips_empty
+        or handler.weight is not None
+        or handler.job is not None
+        or not handler.targets
+        or value is None
+        or value.steps
+        or len(value.terms) != 1
+        or not isinstance(value.terms[0], Attribute)
+    ):
+        return None
+    varying = [n for n, expression in enumerate(handler.targets) if not is_fixed(expression)]
+    name = ""
+    if not varying:
+        terms: Terms | None = _ALL_FIXED
+        middle = len(targets)
+    else:
+        middle = varying[0]
+        expression = handler.targets[middle]
+        terms = _terms(expression)
+        if expression.steps:
+            name = ":" + expression.steps[0]
+            if len(expression.steps) > 1 or not names_last[middle]:
+                return None
+    if len(varying) > 1 or terms is None:
+        return None
+    before, behind = targets[:middle], targets[middle + 1 :]
+    return PlainHandler(schema, handler, value.terms[0].name, terms, before, behind, name.encode())
+
+
+def _terms(expression: Expression) -> Terms | None:
+    """Returns the terms of an expression; None if it has others than literals and texts."""
+    terms = []
+    for term in expression.terms:
+        if isinstance(term, Attribute):
+            terms.append((_ATTRIBUTE, term.name))
+        elif isinstance(term, Literal):
+            terms.append((_LITERAL, term.text))
+        elif isinstance(term, BuiltIn) and term.name == "event_name":
+            terms.append((_EVENT_NAME, ""))
+        else:
+            return None
+    return tuple(terms)
+
+
+class PlainStep(NamedTuple):
+    """What a plain handler writes for one event."""
+
+    handler: PlainHandler
+    keys: Strings
+    stored_keys: Strings
+    value: bytes
+
+
+class Expansions:
+    """The keys of plain handlers in one space, of texts that came before."""
+
+    __slots__ = ("_count", "_keys", "_of_handlers")
+
+    def __init__(self, keys: Keys) -> None:
+        self._keys = keys
+        self._of_handlers: dict[PlainHandler, _Expansion] = {}
+        self._count = 0  # keys that are remembered
+
+    def resolve(
+        self, handlers: tuple[PlainHandler, ...], event: Event, at: int, labels: Labels, limit: int
+    ) -> list[PlainStep] | None:
+        """Returns what each handler writes, to at most `limit` keys; None if that takes more.
+
+        `at` is the time of the event, and `labels` are those of that time.
+        """
+        attributes = event.attributes
+        steps = []
+        for handler in handlers:
+            value = attributes.get(handler.value)
+            expansion = self._of_handlers.get(handler)
+            if expansion is None or expansion.labels is not labels:
+                expansion = self._expansion(handler, event, at, labels, limit)
+            if type(value) is not str or expansion is None:
+                return None
+            keys: Strings = []
+            stored_keys: Strings = []
+            groups = expansion.groups
+            for kind, text in handler.terms:
+                if kind:
+                    found = attributes.get(text) if kind == _ATTRIBUTE else event.name
+                    if type(found) is not str:
+                        return None
+                    text = found
+                group = groups.get(text) or self._expand(expansion, text)
+                if group is None:
+                    return None
+                keys += group[0]
+                stored_keys += group[1]
+            if len(handler.terms) > 1 and len(set(keys)) < len(keys):
+                return None
+            try:
+                raw = value.encode()
+            except UnicodeEncodeError:
+                return None
+            if len(keys) > limit or len(raw) > MAX_EVENT_VALUE_BYTES:
+                return None
+            steps.append(PlainStep(handler, keys, stored_keys, raw))
+        return steps
+
+    def _expansion(
+        self, handler: PlainHandler, event: Event, at: int, labels: Labels, limit: int
+    ) -> "_Expansion | None":
+        """Returns what the handler's keys begin and end with, as of a new minute."""
+        known = self._of_handlers.get(handler)
+        # Late events must not replace what those of today need, nor one that brings a wrong time.
+        brings_time = event.at is not None or event.score is not None
+        if known is not None and brings_time and not 0 <= at - known.at <= _MOST_MS_AHEAD:
+            return None
+        scope = FixedScope(labels)
+        try:
+            begins = joined_keys([part(scope) for part in handler.before], limit)
+            ends = joined_keys([part(scope) for part in handler.behind], limit)
+        except ExpandsTooFar:
+            return None
+        if handler.terms is not _ALL_FIXED:
+            begins = [begin + b":" for begin in begins] if handler.before else [b""]
+            ends = [b":" + end for end in ends] if handler.behind else [b""]
+            ends = [handler.set_name + end for end in ends]
+        else:
+            ends = [b""]
+        groups = {} if known is None or known.fixed != (begins, ends) else known.groups
+        expansion = _Expansion(at, labels, (begins, ends), groups)
+        self._of_handlers[handler] = expansion
+        return expansion
+
+    def _expand(self, expansion: "_Expansion", text: str) -> KeyGroup | None:
+        """Returns the keys that a text leads to, and remembers them."""
+        begins, ends = expansion.fixed
+        try:
+            encoded = text.encode()
+        except UnicodeEncodeError:
+            return None
+        keys = [begin + encoded + end for begin in begins for end in ends]
+        if max(map(len, keys)) > MAX_EVENT_KEY_BYTES or len(set(keys)) < len(keys):
+            return None
+        group = keys, [self._keys.record(key) for key in keys]
+        if len(text) <= MAX_EXPANDED_TEXT:
+            self._count += len(keys)
+            if self._count > MAX_EXPANDED_KEYS:
+                self._of_handlers.clear()
+                self._count = len(keys)
+            expansion.groups[text] = group
+        return group
+
+
+class PlainRun:
+    """Writes a plain event. Nothing of that can fail after something was written."""
+
+    __slots__ = ("_handlers", "_written", "background", "skipped")
+
+    def __init__(self, cache: RecordWriter, at: int, steps: list[PlainStep]) -> None:
+        self._handlers = len(steps)
+        self._written: list[Strings] = []
+        self.skipped: list[Skipped] = []
+        self.background: list[FanOutReport] = []
+        for handler, keys, stored_keys, raw in steps:
+            if handler.is_stored_add:
+                value = prepare(raw, digest(raw), at)
+                error = stored_adds.add(cache, keys, stored_keys, value, handler.options)
+            elif handler.is_plain_count:
+                value = prepare(raw, digest(raw), at)
+                error = _count(cache, keys, value, handler.options)
+            else:
+                error = KeyWrites(cache, at).write(handler.options, keys, [raw])
+            if error is None:
+                self._written.append(keys)
+            else:
+                self.skipped.append(
+                    Skipped(handler=handler.name, error=error, schema=handler.schema)
+                )
+
+    def reply(self) -> SendReply:
+        """Returns the outcome of the event."""
+        written = self._written
+        return SendReply(
+            handlers=self._handlers - len(self.skipped),
+            keys=len(written[0]) if len(written) == 1 else len(set().union(*written)),
+            skipped=self.skipped,
+        )
+
+
+def _count(cache: RecordWriter, keys: Strings, value: Value, options: WriteOptions) -> str | None:
+    """Counts a value on boards; returns why not, if one of them is no board."""
+    records = cache.records(keys)
+    for record in records:
+        if not record.flags & BOARD and (record.known or record.dirty):
+            return f"key {record.key.decode()} holds a {record.kind}"
+    bound = UNBOUNDED if options.bound is None else options.bound
+    half_life_ms = options.half_life_ms
+    boards.count(cache, records, value, bound, gross=1, counted=True, half_life_ms=half_life_ms)
+    if cache.some_expire:
+        for record in records:
+            cache.extend_lifetime(record, 0)
+    return None
+
+
+class _Expansion(NamedTuple):
+    """The keys of one handler: what they begin and end with, and groups of them by their texts."""
+
+    at: int  # a time that has these labels
+    labels: Labels
+    fixed: tuple[Strings, Strings]
+    groups: dict[str, KeyGroup]
+
+
+@lru_cache(maxsize=MAX_DECODED_SPACES)
+def expansions_of(space: bytes) -> Expansions:
+    return Expansions(keys_of(space))
