@@ -67,6 +67,17 @@ def test_a_driver_is_imported_by_its_engine_only(graph: grimp.ImportGraph) -> No
     assert wrong == []
 
 
+def test_only_the_server_and_the_command_line_know_the_forms_of_the_originals() -> None:
+    knowing = {
+        package
+        for package, allowed in MAY_IMPORT.items()
+        if any(within("compat", name) for name in allowed)
+    }
+
+    # `holdfast.meduza` is the name under which programs of Meduza import `compat.meduza.client`.
+    assert knowing == {"cli", "meduza", "server"}
+
+
 @pytest.mark.parametrize(
     ("importer", "imported"),
     [

@@ -8,10 +8,10 @@ from typing import Any, get_type_hints
 
 import pytest
 
-from holdfast.compat.qless.v1 import JobsV1
 from holdfast.errors import BadArgument
 from holdfast.jobs import Jobs, JobSearch, Match, NewJob, StoreJobs, WorkerProgram
 from holdfast.jobs.argument_types import kind_of
+from holdfast.jobs.v1 import JobsV1
 from holdfast.store import Store
 from tests.plain_keys import keys_below
 

@@ -51,9 +51,9 @@ class CountingTransaction:
         self.writes += 1
         self._tx.put(key, value)
 
-    def put_all(self, pairs: dict[bytes, bytes]) -> None:
+    def put_all(self, pairs: dict[bytes, bytes], *, checked: bool = False) -> None:
         self.writes += len(pairs)
-        self._tx.put_all(pairs)
+        self._tx.put_all(pairs, checked=checked)
 
     def delete(self, key: bytes) -> None:
         self.writes += 1

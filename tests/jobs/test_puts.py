@@ -1,8 +1,10 @@
 """Puts: new jobs, jobs that move, bulk put, unique jobs."""
 
+import inspect
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from holdfast.errors import (
     BadArgument,
@@ -341,7 +343,50 @@ def test_a_unique_key_can_be_owned_for_a_time(store: Store, clock: Clock) -> Non
     assert store.jobs.put("queue", unique="key", unique_for=60) != first
 
 
-def test_a_canceled_job_gives_its_unique_key_free(store: Store) -> None:
+OPTIONS: dict[str, Any] = {
+    "id": "named",
+    "delay": 60,
+    "priority": 5,
+    "tags": ("red",),
+    "retries": 2,
+    "depends": ("first",),
+    "throttles": ("narrow",),
+    "unique": "key",
+    "at": 2_000_000_000,
+    "expires": 2_000_000_000,
+    "timeout": 30,
+    "rate_key": "customer",
+    "batch": "night",
+}
+NOT_KEPT = {"unique_for", "unique_mode", "worker", "now"}  # a job does not show them
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_an_option_means_the_same_in_put_and_in_bulk_put(store: Store, option: str) -> None:
+    store.jobs.put("others", id="first")
+    store.jobs.batch_open("night")
+    given = {option: OPTIONS[option]}
+
+    one = store.jobs.get(store.jobs.put("queue", "Class", **given))
+    assert one is not None
+    store.jobs.cancel(one.id)
+    [id] = store.jobs.put_many([NewJob(queue="queue", klass="Class", **given)])
+    many = store.jobs.get(id)
+
+    plain = store.jobs.get(store.jobs.put("queue", "Class"))
+    assert many is not None
+    assert plain is not None
+    assert replace(one, id="", history=()) == replace(many, id="", history=())
+    assert replace(one, id="", history=()) != replace(plain, id="", history=()) or option == "id"
+
+
+def test_every_option_of_put_is_among_those() -> None:
+    arguments = set(inspect.signature(Jobs.put).parameters) - {"self", "queue", "klass", "data"}
+
+    assert arguments - NOT_KEPT == set(OPTIONS)
+
+
+def test_a_canceled_job_releases_its_unique_key(store: Store) -> None:
     first = store.jobs.put("queue", unique="key")
     store.jobs.cancel(first)
 

@@ -104,6 +104,12 @@ def _given(
     from holdfast.tasks.loading import Source
     from holdfast.tasks.program import WorkerOptions
 
+    script = options.pop("qless_script")
+    opener: dict[str, Any] = {}
+    if location.url and location.url.startswith(("redis://", "rediss://")):
+        from holdfast.compat.qless.script_store import OPENER
+
+        opener = {"opener": OPENER, "opener_options": (script,)}
     source = Source(
         targets=modules,
         store="" if location.url else options.pop("engine") or location.data,
@@ -113,7 +119,7 @@ def _given(
         path=options.pop("path"),
         preload=options.pop("preload"),
         allow=options.pop("allow"),
-        qless_script=options.pop("qless_script"),
+        **opener,
     )
     options.pop("engine", None)
     queues = tuple((options.pop("queues") or "").replace(",", " ").split())

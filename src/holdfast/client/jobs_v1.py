@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 
 import msgspec
 
-from holdfast.compat.qless.v1 import V1_CALLS, JobsV1
+from holdfast.jobs.v1 import V1_CALLS, JobsV1
 
 if TYPE_CHECKING:
     from holdfast.client.generated.async_jobs import AsyncJobs

@@ -1,12 +1,13 @@
 """Checks of arguments: names, numbers and JSON."""
 
 import re
-from functools import lru_cache
+from collections.abc import Callable
 from math import isfinite
 from typing import Any, Final
 
 import msgspec
 
+from holdfast.bounded_cache import BoundedCache
 from holdfast.errors import BadArgument, JobTooLarge
 from holdfast.jobs.records import Tag
 from holdfast.json_data import unfit_in
@@ -24,8 +25,9 @@ from holdfast.limits import (
 _NUMBER: Final = re.compile(r"\s*[+-]?(\d+(?:\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
 from_json: Final = msgspec.json.Decoder().decode
 _ENCODER: Final = msgspec.json.Encoder()
-_STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*+\\?(?:"|\Z)')
-_BRACKET: Final = re.compile(r"[\[\]{}]")
+_BRACKET: Final = re.compile(rb"[\[\]{}]")
+_PIECE_BYTES: Final = 64 * 1024  # that are searched in one step
+_LONG_BYTES: Final = 64 * 1024  # of JSON that is not decoded again; long data is stored as bytes
 _CUT: Final = " [cut]"
 _SHOWN_CHARS: Final = 200
 EMPTY_NAME: Final = "must not be empty"
@@ -60,14 +62,16 @@ def check_numbers(**numbers: float | None) -> None:
             raise BadArgument.named(name, f"must be a finite number, not {number}")
 
 
-@lru_cache(maxsize=4096)
-def is_name(name: str) -> bool:
-    """Returns whether `check_name` accepts the name, and remembers the answer for common names."""
+def _is_name(name: str) -> bool:
     try:
         check_name(name, "")
     except BadArgument:
         return False
     return True
+
+
+# Returns whether `check_name` accepts a name, and remembers the answer for common names.
+is_name: Final[Callable[[str], bool]] = BoundedCache(_is_name, entries=4096).__getitem__
 
 
 def check_name(name: str, argument: str) -> str:
@@ -98,31 +102,43 @@ def check_queue(queue: str) -> str:
 
 def json_text(value: Any, argument: str = "data") -> str:
     """Returns the JSON text of `value`: a `JsonText` as it is, anything else encoded."""
+    written = json_data(value, argument)
+    return written if type(written) is str else written.decode()  # type: ignore[union-attr]  # bytes
+
+
+def json_data(value: Any, argument: str = "data") -> str | bytes:
+    """Like `json_text`; a long text is returned as the bytes that are stored.
+
+    A text of megabytes is not decoded again for each purpose: that holds the interpreter for 50 ms,
+    if one of its letters makes it wide.
+    """
     if type(value) is JsonText:
         text = str(value)
         try:
             from_json(text)
         except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
             raise BadArgument.named(argument, f"is not JSON: {shortened(text)}") from None
-    else:
-        try:
-            encoded = _ENCODER.encode(value)
-        except (TypeError, ValueError, RecursionError) as error:
-            check_json(value, argument)
-            raise BadArgument.named(
-                argument,
-                f"can't be written as JSON: {shortened(repr(value))}",
-                hint=f"The encoder says: {error}.",
-            ) from None
-        if from_json(encoded) != value:
-            check_json(value, argument)
-        text = encoded.decode()
-    return text
+        return text
+    try:
+        encoded = _ENCODER.encode(value)
+    except (TypeError, ValueError, RecursionError) as error:
+        check_json(value, argument)
+        raise BadArgument.named(
+            argument,
+            f"can't be written as JSON: {shortened(repr(value))}",
+            hint=f"The encoder says: {error}.",
+        ) from None
+    if len(encoded) > _LONG_BYTES:
+        check_json(value, argument, by_parts=True)
+        return encoded
+    if from_json(encoded) != value:
+        check_json(value, argument)
+    return encoded.decode()
 
 
-def check_json(value: Any, argument: str = "data") -> None:
+def check_json(value: Any, argument: str = "data", *, by_parts: bool = False) -> None:
     """Refuses data that JSON would not give back: a datetime, say, would come back as text."""
-    unfit = unfit_in(value, argument)
+    unfit = unfit_in(value, argument, by_parts=by_parts)
     if unfit is not None:
         raise BadArgument(
             f"{unfit}, which JSON can't represent",
@@ -130,31 +146,44 @@ def check_json(value: Any, argument: str = "data") -> None:
         )
 
 
-def check_size(text: str, what: str) -> str:
-    """`text` if it is neither larger nor deeper than what a job may carry."""
-    if len(text) > MAX_JOB_DATA_BYTES >> 2 and (size := len(text.encode())) > MAX_JOB_DATA_BYTES:
+def check_size(text: str, what: str) -> bytes:
+    """Returns the bytes of `text` if it is neither larger nor deeper than what a job may carry."""
+    return check_bytes(text.encode(), what)
+
+
+def check_bytes(data: bytes, what: str) -> bytes:
+    """Returns JSON that is neither larger nor deeper than what a job may carry."""
+    if (size := len(data)) > MAX_JOB_DATA_BYTES:
         raise JobTooLarge(f"{what} has {size} bytes, at most {MAX_JOB_DATA_BYTES} fit")
     # Deeper than there are brackets it can't be, and most have few.
-    if text.count("[") + text.count("{") > MAX_JOB_DATA_DEPTH and (
-        (depth := _depth(text)) > MAX_JOB_DATA_DEPTH
+    if data.count(b"[") + data.count(b"{") > MAX_JOB_DATA_DEPTH and (
+        (depth := _depth(data)) > MAX_JOB_DATA_DEPTH
     ):
         raise JobTooLarge(
             f"{what} is nested {depth} levels deep, at most {MAX_JOB_DATA_DEPTH} fit",
             hint="Make it flatter, or carry it as a text.",
         )
-    return text
+    return data
 
 
-def _depth(text: str) -> int:
-    """Returns how deep lists and objects of a JSON text are nested.
+def _depth(data: bytes) -> int:
+    """Returns how deep lists and objects of JSON are nested, piece by piece.
 
-    >>> _depth('[{"a": "[[["}, []]')
+    >>> _depth(rb'[{"a": "[[[", "\\\\\\"[": 1}, []]')
     2
     """
-    deepest = depth = 0
-    for bracket in _BRACKET.findall(_STRING.sub("", text)):
-        depth += 1 if bracket in "[{" else -1
-        deepest = max(deepest, depth)
+    deepest = depth = begin = 0
+    is_in_text = False
+    while begin < len(data):
+        end = begin + _PIECE_BYTES
+        while data[end - 1 : end] == b"\\":  # what it escapes is in the same piece
+            end += 1
+        parts = data[begin:end].replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
+        for bracket in _BRACKET.findall(b"".join(parts[is_in_text::2])):
+            depth += 1 if bracket in b"[{" else -1
+            deepest = max(deepest, depth)
+        is_in_text ^= len(parts) % 2 == 0
+        begin = end
     return deepest
 
 

@@ -11,13 +11,14 @@ all of them.
 
 import struct
 from collections import Counter
-from collections.abc import Iterator
-from functools import lru_cache
-from math import ceil, log
+from collections.abc import Iterator, Sequence
+from itertools import compress
+from math import ceil, dist, log2
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
 import msgspec
 
+from holdfast.bounded_cache import BoundedCache
 from holdfast.declarations import operation
 from holdfast.errors import BadArgument
 from holdfast.jobs.arguments import check_queue, tag_text
@@ -35,11 +36,12 @@ _DAY: Final = 86400
 
 _SHORTEST: Final = 0.001  # seconds; what took less is counted together
 _GROWTH: Final = 1.1  # from one bucket to the next, so that a percentile is right to 5 %
-_LOG_GROWTH: Final = log(_GROWTH)
-_LAST_BUCKET: Final = 1 + int(log(10**9 / _SHORTEST) / _LOG_GROWTH)  # 30 years
+_LOG_GROWTH: Final = log2(_GROWTH)
+_LONGEST: Final = 10.0**9  # seconds, 30 years; what took more is counted together
 
 COMPLETED, FAILED, LOST = 0, 1, 2  # why a job is noted; lost: its lock has ended
-_NOTE: Final = struct.Struct(">BxHff")  # why, where its names are, wait and run
+_NOTE_FORMAT: Final = "BxHff"  # why, where its names are, wait and run
+_NOTE: Final = struct.Struct(">" + _NOTE_FORMAT)
 _LENGTHS: Final = struct.Struct(">HHH")  # of class, worker and tags, which follow
 _END: Final = struct.Struct(">HHH")  # the bytes of all names, the number of notes, and 1
 pack_note, pack_end, _unpack_end = _NOTE.pack, _END.pack, _END.unpack_from
@@ -57,17 +59,15 @@ class Sketch(msgspec.Struct, array_like=True):
     buckets: dict[int, int] = {}
 
     @classmethod
-    def of(cls, times: list[float]) -> "Sketch":
+    def of(cls, times: Sequence[float]) -> "Sketch":
         """Counts all `times`."""
         if not times:
             return cls()
-        mean = sum(times) / len(times)
-        vk = sum([(seconds - mean) ** 2 for seconds in times])
-        longer = [seconds for seconds in times if seconds >= _SHORTEST]
-        buckets = Counter(map(bucket_of, longer))
-        if len(longer) < len(times):  # most of the jobs of a busy queue
-            buckets[0] = len(times) - len(longer)
-        return cls(len(times), mean, vk, max(times), buckets)
+        count = len(times)
+        mean = sum(times) / count
+        vk = dist(times, [mean] * count) ** 2  # the sum of the squared deviations
+        longest = max(times)
+        return cls(count, mean, vk, longest, _counted_by_bucket(times, longest))
 
     def merge(self, other: "Sketch") -> None:
         """Counts all that `other` has counted."""
@@ -78,8 +78,9 @@ class Sketch(msgspec.Struct, array_like=True):
             self.vk += other.vk + apart * apart * self.count * other.count / count
         self.count = count
         self.longest = max(self.longest, other.longest)
+        buckets = self.buckets
         for bucket, number in other.buckets.items():
-            self.buckets[bucket] = self.buckets.get(bucket, 0) + number
+            buckets[bucket] = buckets.get(bucket, 0) + number
 
     def percentile(self, part: float) -> float:
         """Returns a time that `part` of the times do not exceed, right to 5 %; 0 if there is none.
@@ -141,15 +142,22 @@ class DayRecord(msgspec.Struct, array_like=True):
 decode_record: Final = msgspec.msgpack.Decoder(DayRecord).decode
 
 
-def bucket_of(seconds: float) -> int:
-    """Returns the number of the bucket that counts a time: each is a tenth wider than the last.
+def _counted_by_bucket(times: Sequence[float], longest: float) -> dict[int, int]:
+    """Counts times by the number of their bucket: each is a tenth wider than the one before it.
 
-    >>> [bucket_of(seconds) for seconds in (0, 0.0009, 0.001, 0.0012, 1, 3600, 1e12)]
-    [0, 0, 1, 2, 73, 159, 290]
+    >>> _counted_by_bucket((0, 0.0009, 0.001, 0.0012, 1, 1, 3600, 1e12), 1e12)
+    Counter({0: 2, 73: 2, 1: 1, 2: 1, 159: 1, 290: 1})
     """
-    if seconds < _SHORTEST:
-        return 0
-    return min(1 + int(log(seconds / _SHORTEST) / _LOG_GROWTH), _LAST_BUCKET)
+    if longest < _SHORTEST:  # most jobs of a busy queue
+        return {0: len(times)}
+    if longest > _LONGEST:
+        times = [min(seconds, _LONGEST) for seconds in times]
+    return Counter(
+        [
+            int(log2(seconds / _SHORTEST) / _LOG_GROWTH) + 1 if seconds >= _SHORTEST else 0
+            for seconds in times
+        ]
+    )
 
 
 def _middle_of(bucket: int) -> float:
@@ -168,16 +176,19 @@ def with_names(ledger: "Ledger", names: bytes, job: JobRecord, worker: str) -> t
     if job.tags and (wanted := ledger.settings().stats_tags):
         kept = [text for text in map(tag_text, job.tags) if text in wanted]
         tags = _encode(kept) if kept else b""
-    packed = _names(job.klass, worker, tags)
+    packed = _packed[job.klass, worker, tags]
     at = names.find(packed)
     return (names, at) if at >= 0 else (names + packed, len(names))
 
 
-@lru_cache(maxsize=1024)
-def _names(klass: str, worker: str, tags: bytes) -> bytes:
+def _names(counted: tuple[str, str, bytes]) -> bytes:
+    klass, worker, tags = counted
     parts = klass.encode(), worker.encode(), tags
     packed = _LENGTHS.pack(*map(len, parts)) + b"".join(parts)
     return packed + bytes(-len(packed) & 3)
+
+
+_packed: Final = BoundedCache(_names, entries=1024)
 
 
 def split_notes(flow: bytes) -> tuple[bytes, bytes]:
@@ -214,30 +225,33 @@ def _names_at(notes: bytes, at: int) -> Iterator[tuple[By, str]]:
 
 
 def _gathered(notes: bytes) -> dict[tuple[By, str], DayRecord]:
-    """Returns what the notes say of each name."""
-    gathered: dict[tuple[By, str], DayRecord] = {}
+    """Returns what the notes say of each name; names of the same jobs share one record."""
     if not notes:
-        return gathered
-    names_bytes = _unpack_end(notes, len(notes) - _END.size)[0]
-    waits: dict[int, list[float]] = {}
-    runs: dict[int, list[float]] = {}
-    others: list[tuple[int, int]] = []
-    for why, at, wait, run in _NOTE.iter_unpack(notes[names_bytes : -_END.size]):
-        if why == COMPLETED:
-            waits.setdefault(at, []).append(wait)
-            runs.setdefault(at, []).append(run)
-        else:
-            others.append((why, at))
-    for at in dict.fromkeys([*waits, *(at for _, at in others)]):
-        record = DayRecord(
-            failures=others.count((FAILED, at)),
-            retries=others.count((LOST, at)),
-            wait=Sketch.of(waits.get(at, [])),
-            run=Sketch.of(runs.get(at, [])),
-        )
-        for each in _names_at(notes, at):
-            gathered.setdefault(each, DayRecord()).merge(record)
+        return {}
+    names_bytes, number, _ = _unpack_end(notes, len(notes) - _END.size)
+    values = struct.unpack_from(">" + number * _NOTE_FORMAT, notes, names_bytes)
+    places, columns = values[1::4], (values[0::4], values[2::4], values[3::4])
+    named: dict[tuple[By, str], list[int]] = {}
+    for at in dict.fromkeys(places):
+        for name in _names_at(notes, at):
+            named.setdefault(name, []).append(at)
+    records: dict[tuple[int, ...], DayRecord] = {}
+    gathered = {}
+    for name, own in named.items():
+        if tuple(own) not in records:
+            chosen = [at in own for at in places]
+            records[tuple(own)] = _record_of(*[[*compress(each, chosen)] for each in columns])
+        gathered[name] = records[tuple(own)]
     return gathered
+
+
+def _record_of(whys: list[int], waits: list[float], runs: list[float]) -> DayRecord:
+    """Counts what became of jobs, and the times of those that were completed."""
+    failures, retries = whys.count(FAILED), whys.count(LOST)
+    if failures or retries:
+        completed = [why == COMPLETED for why in whys]
+        waits, runs = [*compress(waits, completed)], [*compress(runs, completed)]
+    return DayRecord(failures, retries, Sketch.of(waits), Sketch.of(runs))
 
 
 def check_notes(flow: bytes) -> None:

@@ -11,10 +11,10 @@ first time.
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
 from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from holdfast.bounded_cache import bounded_cache
 from holdfast.errors import BadArgument
 from holdfast.limits import MAX_CRON_YEARS
 
@@ -148,7 +148,7 @@ class Cron:
         return float(-(-int(latest.timestamp()) // 60) * 60)
 
 
-@lru_cache(maxsize=256)
+@bounded_cache(256)
 def parsed(expression: str, zone: str) -> Cron:
     return Cron(expression, zone)
 

@@ -44,7 +44,7 @@ from holdfast.jobs.worker_programs import (
 from holdfast.jobs.workers import WorkerOperations
 
 if TYPE_CHECKING:
-    from holdfast.compat.qless.v1 import JobsV1
+    from holdfast.jobs.v1 import JobsV1
 
 REMOVERS: Final[Mapping[str, Remover]] = MappingProxyType(
     {
@@ -98,7 +98,7 @@ class Jobs(
     @property
     def v1(self) -> "JobsV1":
         """Returns the calls of the seed, the first Qless, on this transaction."""
-        from holdfast.compat.qless.v1 import JobsV1
+        from holdfast.jobs.v1 import JobsV1
 
         return JobsV1(self._ledger.tx, self._ledger.limiter)
 
@@ -110,6 +110,6 @@ class Jobs(
 
         For clients, whose `v1` is made of it. Costs what the call does.
         """
-        from holdfast.compat.qless.v1 import call_v1
+        from holdfast.jobs.v1 import call_v1
 
         return call_v1(self.v1, name, arguments, named or {})

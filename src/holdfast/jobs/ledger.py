@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from holdfast.engine.contract import Notice, Transaction, read_counter
 from holdfast.jobs import layout
-from holdfast.jobs.arguments import check_size, check_time
+from holdfast.jobs.arguments import check_bytes, check_time
 from holdfast.jobs.history import shorten
 from holdfast.jobs.layout import QueueKeys
 from holdfast.jobs.rates import MakeLimiter
@@ -111,22 +111,26 @@ class Ledger:
         """Returns the job's data as the JSON text that it was given as."""
         if job.data:
             return job.data
-        value = self.tx.get(self.keys.data(job.jid))
-        if value is None:
-            return ""
-        self.long_data_bytes += len(value)
-        return value.decode()
+        return self.data_bytes_of(job).decode()
 
-    def set_data(self, job: JobRecord, text: str) -> None:
-        """Gives the job its data; long data gets a key of its own."""
-        if len(text) <= JOB_DATA_INLINE_CHARS:  # too short to be too deep
-            if not job.data:
-                self.tx.delete(self.keys.data(job.jid))
-            job.data = text
-        else:
-            check_size(text, f"the data of job {job.jid}")
-            self.tx.put(self.keys.data(job.jid), text.encode())
-            job.data = ""
+    def data_bytes_of(self, job: JobRecord) -> bytes:
+        """Returns long data as the JSON that is stored."""
+        value = self.tx.get(self.keys.data(job.jid)) or b""
+        self.long_data_bytes += len(value)
+        return value
+
+    def set_data(self, job: JobRecord, data: str | bytes) -> None:
+        """Gives the job its data, as `json_data` returns it; long data gets a key of its own."""
+        if isinstance(data, str):
+            if len(data) <= JOB_DATA_INLINE_CHARS:  # too short to be too deep
+                if not job.data:
+                    self.tx.delete(self.keys.data(job.jid))
+                job.data = data
+                return
+            data = data.encode()
+        stored = check_bytes(data, f"the data of job {job.jid}")
+        self.tx.put(self.keys.data(job.jid), stored)
+        job.data = ""
 
     def remember(
         self, job: JobRecord, what: str, now: float, more: dict[str, Any] | None = None

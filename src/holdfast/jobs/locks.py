@@ -38,7 +38,7 @@ def heartbeat(
     ledger: "Ledger",
     jid: str,
     worker: str,
-    data: str | None,
+    data: str | bytes | None,
     now: float,
     lock: int | None = None,
     expires: float | None = None,

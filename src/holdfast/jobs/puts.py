@@ -19,6 +19,7 @@ from holdfast.jobs.arguments import (
     check_size,
     check_tags,
     is_name,
+    json_data,
     json_text,
 )
 from holdfast.jobs.cancellation import cancel_jobs
@@ -31,6 +32,9 @@ from holdfast.limits import JOB_DATA_INLINE_CHARS, JOBS_PER_STEP
 
 if TYPE_CHECKING:
     from holdfast.jobs.ledger import Ledger
+
+_RUNNING: Final = "running"  # the defaults of `unique_for` and `unique_mode`: the same objects
+_KEEP: Final = "keep"
 
 
 class PutOperations:
@@ -87,12 +91,16 @@ class PutOperations:
             and depends is None
             and throttles is None
             and unique is None
-            and at is expires is timeout is None
-            and rate_key is batch is None
+            and at is None
+            and expires is None
+            and timeout is None
+            and rate_key is None
+            and batch is None
             and now is None
-            and type(queue) is type(klass) is type(worker) is str
-            and type(unique_for) is type(unique_mode) is str
             and delay is ZERO
+            and unique_for is _RUNNING
+            and unique_mode is _KEEP
+            and type(queue) is type(klass) is type(worker) is str
         ):
             return put_new(self._ledger, queue, klass, data, self._ledger.tx.now)
         arguments = locals()
@@ -206,12 +214,14 @@ def put_new(ledger: "Ledger", queue: str, klass: str, data: Any, now: float) -> 
         keys = ledger.keys.queue(check_name(queue, "queue"))
     if klass and not is_name(klass):
         check_name(klass, "klass")
-    text = json_text(data)
+    text = json_data(data)
     jid = new_jid(now)
     packed_jid = pack_str(jid)
     entry = put_entry(keys, now)
-    job = JobRecord(jid, klass, WAITING, queue, b"", now, text, history=entry, entries=1)
-    if len(text) > JOB_DATA_INLINE_CHARS:
+    job = JobRecord(jid, klass, WAITING, queue, b"", now, "", history=entry, entries=1)
+    if type(text) is str and len(text) <= JOB_DATA_INLINE_CHARS:
+        job.data = text
+    else:
         ledger.set_data(job, text)
     tx = ledger.tx
     ledger.log_about(jid, keys.put_event)
@@ -234,7 +244,7 @@ def put(ledger: "Ledger", new: NewJob, caller: str, now: float) -> str:
     jid = new_jid(now) if new.id is None else check_name(new.id, "id")
     if new.klass and not is_name(new.klass):
         check_name(new.klass, "klass")
-    text = None if new.data is Kept else json_text(new.data)
+    text = None if new.data is Kept else json_data(new.data)
     if new.delay or new.priority or new.retries:
         check_numbers(delay=new.delay, priority=new.priority, retries=new.retries)
     start = _start_of(new, now)
@@ -267,24 +277,12 @@ def put(ledger: "Ledger", new: NewJob, caller: str, now: float) -> str:
 
 def _is_plain(new: NewJob) -> bool:
     """Returns whether nothing but a class and data is given of the job."""
-    return (
-        new.id is None
-        and new.priority is None
-        and new.tags is None
-        and new.retries is None
-        and new.depends is None
-        and new.throttles is None
-        and new.unique is None
-        and new.at is new.expires is new.timeout is None
-        and new.rate_key is new.batch is None
-        and new.delay == 0
-        and not new.parent
-        and new.data is not Kept
-    )
+    plain = NewJob(queue=new.queue, klass=new.klass, data=new.data)
+    return new == plain and new.data is not Kept
 
 
 def _job_for(
-    ledger: "Ledger", new: NewJob, jid: str, text: str | None, caller: str, now: float
+    ledger: "Ledger", new: NewJob, jid: str, text: str | bytes | None, caller: str, now: float
 ) -> JobRecord:
     """Returns the record of the job that is put: a new one, or what was of that id before."""
     ledger.log_about(jid, ledger.keys.queue(new.queue).put_event)

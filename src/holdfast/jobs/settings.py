@@ -4,11 +4,12 @@ All options of a space lie in one record, so an operation pays one read for all 
 know.
 """
 
-from functools import lru_cache
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from holdfast.bounded_cache import BoundedCache
 from holdfast.declarations import operation
 from holdfast.error_text import nearest
 from holdfast.errors import BadArgument
@@ -189,8 +190,7 @@ def _read_tags(text: str) -> frozenset[str]:
 DEFAULTS: Final = JobSettings({})
 
 
-@lru_cache(maxsize=256)
-def _read_rate(text: str) -> Rate | None:
+def _rate(text: str) -> Rate | None:
     """Returns a rate that was set; None for a text that an older version accepted."""
     try:
         return rate_from(text)
@@ -198,9 +198,16 @@ def _read_rate(text: str) -> Rate | None:
         return None
 
 
-@lru_cache(maxsize=256)
-def settings_from(value: bytes) -> JobSettings:
+_read_rate: Final[Callable[[str], Rate | None]] = BoundedCache(_rate, entries=256).__getitem__
+
+
+def _settings(value: bytes) -> JobSettings:
     return JobSettings(msgspec.msgpack.decode(value, type=dict[str, str]))
+
+
+settings_from: Final[Callable[[bytes], JobSettings]] = BoundedCache(
+    _settings, entries=256
+).__getitem__
 
 
 # --- operations -------------------------------------------------------------------------------

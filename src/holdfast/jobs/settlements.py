@@ -26,6 +26,7 @@ from holdfast.jobs.arguments import (
     check_numbers,
     check_time,
     cut_message,
+    json_data,
     json_text,
 )
 from holdfast.jobs.breakdown import COMPLETED
@@ -82,7 +83,7 @@ class SettlementOperations:
             check(SettlementOperations.heartbeat, locals())
         ledger = self._ledger
         time = ledger.tx.now if now is None else check_time(now)
-        text = None if data is UNSET else json_text(data)
+        text = None if data is UNSET else json_data(data)
         if progress is not None:
             results.check_progress(progress)
         expires = None if lock_seconds is None else time + lock_seconds
@@ -134,7 +135,7 @@ class SettlementOperations:
             id,
             worker,
             queue,
-            None if data is UNSET else json_text(data),
+            None if data is UNSET else json_data(data),
             ledger.tx.now if now is None else check_time(now),
             next,
             delay,
@@ -185,7 +186,7 @@ class SettlementOperations:
             id,
             worker,
             None,
-            None if data is UNSET else json_text(data),
+            None if data is UNSET else json_data(data),
             time,
             next,
             0,
@@ -215,7 +216,7 @@ class SettlementOperations:
 
         Reads 3 keys, writes 9; into a dead-letter queue 6 and 10.
         """
-        text = None if data is UNSET else json_text(data)
+        text = None if data is UNSET else json_data(data)
         return fail(
             self._ledger, id, worker, group, message, text, self._ledger.time(now), lock=lock
         )
@@ -271,7 +272,7 @@ def complete(
     jid: str,
     worker: str,
     queue: str | None,
-    data: str | None,
+    data: str | bytes | None,
     now: float,
     next_queue: str | None = None,
     delay: float = 0,
@@ -364,7 +365,7 @@ def fail(
     worker: str,
     group: str,
     message: str,
-    data: str | None,
+    data: str | bytes | None,
     now: float,
     *,
     lock: int | None = None,

@@ -5,29 +5,11 @@ layout.py has the map of all of them.
 
 from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import TypeVar
 
+from holdfast.bounded_cache import BoundedCache
 from holdfast.jobs.layout import LAYER, Code, QueueKeys, WorkerKeys
 from holdfast.keys import pack_float, pack_int, pack_str
 from holdfast.limits import MAX_NAMES_KEPT_PACKED
-
-Found = TypeVar("Found")
-
-
-class _Seen(dict[str, Found]):
-    """The keys of the queues or workers that were asked for, so that they are packed once."""
-
-    __slots__ = ("_make",)
-
-    def __init__(self, make: Callable[[str], Found]) -> None:
-        super().__init__()
-        self._make = make
-
-    def __missing__(self, name: str) -> Found:
-        if len(self) >= MAX_NAMES_KEPT_PACKED:
-            self.clear()
-        found = self[name] = self._make(name)
-        return found
 
 
 class Keys:
@@ -103,10 +85,11 @@ class Keys:
         self._batch_counts = base + pack_int(Code.BATCH_COUNT)
         self._batch_jobs = base + pack_int(Code.BATCH_JOB)
         self.bulk_actions = base + pack_int(Code.BULK_ACTION)
-        queues = _Seen(partial(QueueKeys, space, base))
+        # Of the queues and workers that were asked for, so that their keys are packed once.
+        queues = BoundedCache(partial(QueueKeys, space, base), MAX_NAMES_KEPT_PACKED)
         self.queue: Callable[[str], QueueKeys] = queues.__getitem__
         self.queue_seen: Callable[[str], QueueKeys | None] = queues.get
-        workers = _Seen(partial(WorkerKeys, base))
+        workers = BoundedCache(partial(WorkerKeys, base), MAX_NAMES_KEPT_PACKED)
         self.worker: Callable[[str], WorkerKeys] = workers.__getitem__
         self.worker_seen: Callable[[str], WorkerKeys | None] = workers.get
 

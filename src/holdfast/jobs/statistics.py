@@ -35,7 +35,7 @@ DAY: Final = 86400
 _HOUR: Final = 3600
 _QUARTER: Final = 900
 
-_TALLIED: Final = ("retries", "failures")  # "failed" is no counter: it also goes down
+_TALLIED: Final = ("retries", "failures")  # "failed" is not among them: it also goes down
 _encode_total: Final = msgspec.msgpack.Encoder().encode
 _decode_total: Final = msgspec.msgpack.Decoder(tuple[int, float, list[int]]).decode
 _SUMMARY: Final = struct.Struct(">Qdd")

@@ -24,7 +24,7 @@ from holdfast.jobs.search import JobSearch
 from holdfast.limits import JOBS_PER_STEP, MAX_QUEUED_NOTICES
 
 if TYPE_CHECKING:
-    from holdfast.compat.qless.v1 import StoreJobsV1
+    from holdfast.jobs.v1 import StoreJobsV1
 
     _PerCall = Jobs
 else:
@@ -47,7 +47,7 @@ class StoreJobs(_PerCall):
     @property
     def v1(self) -> "StoreJobsV1":
         """Returns the calls of the seed, the first Qless."""
-        from holdfast.compat.qless.v1 import StoreJobsV1
+        from holdfast.jobs.v1 import StoreJobsV1
 
         return StoreJobsV1(self._runner, lambda tx: self._make(tx).v1)
 

@@ -22,7 +22,7 @@ def shown(ledger: "Ledger", job: JobRecord) -> Job:
         job.state,  # type: ignore[arg-type]  # always one of them
         job.queue,
         job.worker,
-        from_json(job.data or ledger.data_of(job)),
+        from_json(job.data or ledger.data_bytes_of(job)),
         job.priority,
         job.expires,
         job.lock,

@@ -9,7 +9,7 @@ import importlib
 import os
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -35,7 +35,8 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     path: tuple[str, ...] = ()  # folders to import from, before all others
     preload: tuple[str, ...] = ()  # modules to import before the tasks
     allow: tuple[str, ...] = ()  # prefixes of classes that jobs may name
-    qless_script: str = ""  # a file, for a Redis; that of the installed qless-py if it is empty
+    opener: str = ""  # `module:function` that opens stores which `holdfast.connect` does not
+    opener_options: tuple[str, ...] = ()  # the function's arguments after the URL
 
     def tasks(self) -> Tasks:
         """Imports the modules and returns one registry of all their tasks."""
@@ -53,11 +54,11 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     @contextlib.contextmanager
     def open(self) -> "Iterator[Space | ClientSpace]":
         """Opens the store or connects to the server; the block gets the space."""
-        if self.is_redis:
-            from holdfast.compat.qless.script_store import ScriptStore, read_script
-
-            with ScriptStore(self.server, read_script(self.qless_script)) as store:
-                yield cast("ClientSpace", store)  # as far as a worker needs it
+        if self.opener:
+            module, _, function = self.opener.partition(":")
+            open_other = getattr(importlib.import_module(module), function)
+            with open_other(self.server, *self.opener_options) as store:
+                yield store  # has the calls of a space, as far as a worker needs them
             return
         if self.server:
             from holdfast.client import connect
@@ -70,16 +71,11 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
         with open_store(self.store, durability=self.durability) as opened:  # type: ignore[arg-type]  # one of the two words
             yield opened if self.space == opened.name else opened.space(self.space)
 
-    @property
-    def is_redis(self) -> bool:
-        """Returns whether the jobs are in a Redis that runs the script of Qless."""
-        return self.server.startswith(("redis://", "rediss://"))
-
     def describe(self) -> str:
         """Returns the store in words, without a password."""
         if not self.server:
             return self.store.rpartition("@")[2] if "@" in self.store else self.store
-        kind = "the Redis" if self.is_redis else "the server"
+        kind = "the Redis" if self.server.startswith(("redis:", "rediss:")) else "the server"
         return f"{kind} {self.server.rpartition('@')[2] if '@' in self.server else self.server}"
 
 

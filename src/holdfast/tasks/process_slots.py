@@ -1,4 +1,4 @@
-"""Slots in child processes: a run can be killed, and its crash is no one else's.
+"""Slots in child processes: a run can be killed, and its crash hurts no other run.
 
 The worker itself fetches, settles and renews locks. A child gets a job by a pipe, runs it and
 sends back the report; it opens the store only for a task that asks for it.

@@ -45,7 +45,7 @@ _ARGUMENTS: Final = {
     "unique_for": "unique-for",
     "unique_mode": "unique-mode",
 }
-_NOT_JOBS: Final = ("Batch", "Bulk", "Throttle")  # what these name by an id is no job
+_NOT_JOBS: Final = ("Batch", "Bulk", "Throttle")  # their ids are not those of jobs
 _PROBLEMS: Final = {  # how a problem begins, here and there
     EMPTY_NAME: "missing",
     "must be a finite number, not ": "not a number: ",

@@ -19,8 +19,9 @@ from holdfast.jobs.records import Job, QueueCounts, WorkerJobs
 from holdfast.jobs.reports import Refusal, Report, Reported, Take
 from holdfast.limits import MAX_QLESS_SCRIPT_BYTES
 
-__all__ = ["ScriptStore", "read_script"]
+__all__ = ["OPENER", "ScriptStore", "open_script_store", "read_script"]
 
+OPENER: Final = f"{__name__}:open_script_store"  # for `tasks.loading.Source`
 _GUARDED: Final = ("fail", "release")  # the script does not ask whether the caller holds the job
 
 
@@ -229,6 +230,11 @@ def _following(report: Report) -> list[list[Any]]:
             reason = Script.encoded({"group": report.group, "message": report.message or ""})
             return [["log", report.id, RETRIED, reason]]
     return []
+
+
+def open_script_store(url: str, script: str) -> ScriptStore:
+    """Connects to a Redis whose jobs the script in the file `script` moves; see `read_script`."""
+    return ScriptStore(url, read_script(script))
 
 
 def read_script(path: str) -> bytes:

@@ -7,12 +7,12 @@ from typing import Final
 from holdfast.compat.qless.error_texts import in_words_of_qless
 from holdfast.compat.qless.read_commands import Reply
 from holdfast.compat.qless.replies import text
-from holdfast.compat.qless.v1 import JobsV1
 from holdfast.compat.qless.words import Words, array, json_text, number
 from holdfast.engine.contract import Transaction
 from holdfast.errors import BadArgument, HoldfastError
 from holdfast.jobs.arguments import JsonText
 from holdfast.jobs.records import Tag
+from holdfast.jobs.v1 import JobsV1
 from holdfast.metrics import Metrics
 
 Call = Callable[[JobsV1, Words], Reply]

@@ -1,8 +1,9 @@
-"""The seed's API, of 2012, as a thin translation: positional calls, other names.
+"""`jobs.v1`: the Python calls of the seed, the first Qless of 2012, translated to those of today.
 
-Priorities are negated on the way in and out, for in the seed the lower one runs sooner. Days stand
-for seconds in `jobs-history`. What is refused is None, not an error. Locks end at a time that the
-caller gives, and a lock that has ended is handed over without a grace period.
+Arguments are positional. Priorities are negated on the way in and out, because the seed runs the
+lower one first. `jobs-history` is in days. A refused call returns None and raises no error. The
+caller gives the time at which a lock ends, and an expired lock is handed over without a grace
+period. The same calls as words of the wire, `QLESS1`, are in `compat.qless.v1_commands`.
 """
 
 import inspect
