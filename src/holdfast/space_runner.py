@@ -13,7 +13,11 @@ from holdfast.engine.contract import Engine, Guard, Outcome, Reader, Subscriptio
 from holdfast.errors import BadInput, RemovalFailed, UnknownSpace
 from holdfast.keys import pack, prefix_range, unpack
 from holdfast.lazy_loading import layer_package
-from holdfast.limits import EXPIRED_PER_WRITE, EXPIRY_LOOK_SECONDS
+from holdfast.limits import (
+    EXPIRED_PER_WRITE,
+    EXPIRY_LOOK_SECONDS,
+    REMOTE_EXPIRY_LOOK_SECONDS,
+)
 from holdfast.rehearsal import rehearse
 from holdfast.spaces import DIRECTORY, NOWHERE, find_number, find_or_create
 
@@ -45,6 +49,7 @@ class SpaceRunner:
         self.prefix = prefix
         self.dropped_key = expiry.dropped_key(prefix)
         self.is_remote = engine.is_remote
+        self._look_seconds = REMOTE_EXPIRY_LOOK_SECONDS if engine.is_remote else EXPIRY_LOOK_SECONDS
         self._guard = Guard(self.dropped_key, expiry.refuse_dropped)
         self._looked = -math.inf  # when nothing was found to be due
 
@@ -84,7 +89,7 @@ class SpaceRunner:
         since = tx.now - self._looked
         # A remote engine runs work more than once at the same `now`, first on guesses: what the
         # last run finds counts.
-        if 0 <= since < EXPIRY_LOOK_SECONDS and (since or not self.is_remote):
+        if 0 <= since < self._look_seconds and (since or not self.is_remote):
             return result
         found = expiry.sweep(tx, REMOVERS, limit=EXPIRED_PER_WRITE)
         self._looked = -math.inf if found else tx.now

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, Self, TypeVar
 
 from holdfast import expiry
 from holdfast.binding import EVERY_SPACE
@@ -89,6 +89,16 @@ class Step(NamedTuple):
 
     space: "Space"
     work: Callable[[Tx], Any]
+
+
+class AnyStep(Protocol):
+    """What has a space and the work of a transaction in it, as a `Step` does."""
+
+    @property
+    def space(self) -> "Space": ...
+
+    @property
+    def work(self) -> Callable[[Tx], Any]: ...
 
 
 class Space:
@@ -284,7 +294,7 @@ class Store(Space):
         """Returns whether there is a space of that name."""
         return find_number(self.engine, name) is not None
 
-    def transact_many(self, steps: Sequence[Step]) -> list[Outcome[Any]]:
+    def transact_many(self, steps: Sequence[AnyStep]) -> list[Outcome[Any]]:
         """Runs each step as a transaction of its own, in order, with one wait for the disk.
 
         Each succeeds or fails alone.
@@ -293,7 +303,7 @@ class Store(Space):
             return self._transact_many_in_new(steps)
         return self._transact_many(steps)
 
-    def try_transact_many(self, steps: Sequence[Step]) -> list[Outcome[Any]] | None:
+    def try_transact_many(self, steps: Sequence[AnyStep]) -> list[Outcome[Any]] | None:
         """Like `transact_many`, for a thread that must not be held up: None, and nothing was
         written, if that would take more than a moment."""
         prefixes = [step.space._runner.prefix for step in steps]
@@ -302,11 +312,11 @@ class Store(Space):
         outcomes = self.engine.try_transact_many(_works_of(steps), spaces=prefixes)
         return None if outcomes is None else _removed(outcomes, steps)
 
-    def _transact_many(self, steps: Sequence[Step]) -> list[Outcome[Any]]:
+    def _transact_many(self, steps: Sequence[AnyStep]) -> list[Outcome[Any]]:
         prefixes = [step.space._runner.prefix for step in steps]
         return _removed(self.engine.transact_many(_works_of(steps), spaces=prefixes), steps)
 
-    def _transact_many_in_new(self, steps: Sequence[Step]) -> list[Outcome[Any]]:
+    def _transact_many_in_new(self, steps: Sequence[AnyStep]) -> list[Outcome[Any]]:
         """Runs steps of which some are in spaces that did not exist when they were opened.
 
         Each of these is tried first: its space is created only if it writes something.
@@ -423,16 +433,17 @@ def _on_layers(work: Callable[[Tx], T], shared: Shared, tx: Transaction) -> T:
     return work(Tx(tx, shared))
 
 
-def _works_of(steps: Sequence[Step]) -> list[Callable[[Transaction], Any]]:
+def _works_of(steps: Sequence[AnyStep]) -> list[Callable[[Transaction], Any]]:
     return [
         partial(
-            step.space._runner.run_and_sweep, partial(_on_layers, step.work, step.space._shared)
+            (space := step.space)._runner.run_and_sweep,
+            partial(_on_layers, step.work, space._shared),
         )
         for step in steps
     ]
 
 
-def _removed(outcomes: list[Outcome[Any]], steps: Sequence[Step]) -> list[Outcome[Any]]:
+def _removed(outcomes: list[Outcome[Any]], steps: Sequence[AnyStep]) -> list[Outcome[Any]]:
     """Returns the outcomes, after another try of what failed only to remove expired keys."""
     for number, outcome in enumerate(outcomes):
         if isinstance(outcome.error, RemovalFailed):
@@ -440,7 +451,7 @@ def _removed(outcomes: list[Outcome[Any]], steps: Sequence[Step]) -> list[Outcom
     return outcomes
 
 
-def _again(step: Step) -> Outcome[Any]:
+def _again(step: AnyStep) -> Outcome[Any]:
     """Runs a step again alone, because a removal that was part of it failed."""
     try:
         return Outcome(result=step.space.transact(step.work))

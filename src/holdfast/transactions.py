@@ -144,6 +144,9 @@ def events_on(tx: Transaction) -> "Events":
     """Returns the events layer, whose handlers put jobs in the transaction of their event."""
     jobs = layer_package("jobs").Jobs
     made: Events = layer_package("events").Events(
-        tx, enqueue=jobs(tx).put, enqueue_dry_run=lambda dry_run: jobs(dry_run).put
+        # Most events put no job: the layer is made for those that do.
+        tx,
+        enqueue=lambda queue, klass, data: jobs(tx).put(queue, klass, data),
+        enqueue_dry_run=lambda dry_run: jobs(dry_run).put,
     )
     return made

@@ -156,12 +156,52 @@ def bodies_of_many_values(by: Attacker) -> None:
 
 @attack
 def long_texts(by: Attacker) -> None:
-    """Each is decoded in one call, and the last letter makes it wide; the longest are refused."""
-    for size in (by.times(16 * MEGABYTE), by.times(70 * MEGABYTE)):
-        body = {"queue": "q", "data": "x" * size + "\U0001f600"}
+    """Each is decoded in one call, and the last letter makes it wide; the longer ones are refused,
+    except for those of other letters."""
+    for megabytes, last in ((8, "\U0001f600"), (16, "\u4e2d"), (16, "\U0001f600"), (70, "x")):
+        body = {"queue": "q", "data": "x" * by.times(megabytes * MEGABYTE) + last}
         _post(by, "/default/jobs/put", json.dumps(body, ensure_ascii=False))
         _post(by, "/default/jobs/put", json.dumps(body))
         by.push(by.resp(), command("JOBS.PUT", msgspec.msgpack.encode(body)), wait=5)
+
+
+@attack
+def long_names(by: Attacker) -> None:
+    """Names that are too long are refused, and no cache or message keeps them."""
+    for number in range(by.times(8)):
+        name = f"{number}" + "x" * by.times(4 * MEGABYTE)
+        event: dict[str, object] = {"name": name}
+        for path, body in {
+            "jobs/length": {"queue": name},
+            "jobs/put": {"queue": "q", "unique": "u", "unique_mode": name},
+            "jobs/get": {name: 1},
+            "entities/get": {"table": name, "ids": ["a"]},
+            "events/send": {"event": event},
+            "events/forget": {"key": name},
+            "metrics/incr": {"metric": name},
+            "metrics/try_incr": {"operations": [{"condition": name}], "conditions": {name: "1/s"}},
+            "tables/get": {"table": name},
+        }.items():
+            _post(by, f"/default/{path}", json.dumps(body))
+    for number in range(by.times(300)):
+        names = [f"{number} {each}" for each in range(1_000)]
+        by.push(by.resp(), command("COMMAND", "INFO", *names))
+
+
+@attack
+def many_accents(by: Attacker) -> None:
+    """An index compares texts without their accents; to sort those of one letter takes a time that
+    grows with the square of their number."""
+    text = "schema: a\ntables: {T: {primary: {type: random}, columns: {c: {type: Text}}, " + (
+        "indexes: [{type: simple, columns: [c]}]}}"
+    )
+    assert by.server.call("entities.deploy", schemas=[text]).status == 200
+    for accents in ("\u0301\u0316", "\u0f73\u0f75", "\U0001d16d\U0001d165", "\u00e9"):
+        text = "a" + accents * by.times(200_000)
+        entities = [{"properties": {"c": text}}]
+        _post(by, "/default/entities/put", json.dumps({"table": "a.T", "entities": entities}))
+        filters = [{"property": "c", "op": "=", "values": [text]}]
+        _post(by, "/default/entities/select", json.dumps({"table": "a.T", "filters": filters}))
 
 
 @attack

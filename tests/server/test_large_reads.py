@@ -1,5 +1,6 @@
 """Reads that would hold up all other clients: in a thread if they are large, and within bounds."""
 
+import asyncio
 import contextlib
 import json
 import socket
@@ -7,14 +8,22 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Final
 
 import pytest
 
 import holdfast
-from holdfast.limits import LARGE_READ_PAUSE_SECONDS, MAX_ANSWER_ON_LOOP_BYTES
+from holdfast.limits import (
+    DECODED_ON_LOOP_BYTES,
+    LARGE_READ_PAUSE_SECONDS,
+    MAX_ANSWER_ON_LOOP_BYTES,
+)
 from holdfast.operations import OPERATIONS
+from holdfast.server.commands import plan_of
+from holdfast.server.dispatcher import Dispatcher
 from holdfast.server.large_reads import LargeReads, Used
+from holdfast.server.resp_session import Later, Plan, Read, RespSession
 from tests.server.running import RawClient, command
 from tests.server.serving import Server, serving
 
@@ -209,6 +218,48 @@ def test_what_can_not_be_parsed_ends_the_connection_though_more_has_come(
         client.socket.sendall(sent)
         with contextlib.suppress(ConnectionResetError):  # the rest of it was not read
             assert client.rest().startswith(b"-ERR Protocol error")
+
+
+@pytest.mark.parametrize(("count", "is_large"), [(20, False), (21, True)])
+def test_a_short_packet_may_still_ask_for_too_many(
+    tmp_path: Path, count: int, is_large: bool
+) -> None:
+    ids = json.dumps({"ids": ["j"] * count}, separators=(",", ":")).encode()
+
+    async def planned(store: holdfast.Store) -> Plan:
+        dispatcher = Dispatcher(store)
+        try:
+            session = RespSession(dispatcher, lambda data: None)
+            return plan_of(session, [b"JOBS.MULTIGET", ids])
+        finally:
+            await dispatcher.close()
+
+    with holdfast.open(tmp_path) as store:
+        plan = asyncio.run(planned(store))
+
+    assert isinstance(plan, Read)
+    assert plan.is_large == is_large
+
+
+def test_a_read_with_a_long_text_is_run_in_a_thread(tmp_path: Path) -> None:
+    filters = [{"property": "name", "op": "=", "values": ["x" * DECODED_ON_LOOP_BYTES]}]
+    payload = json.dumps({"table": "shop.Users", "filters": filters}).encode()
+
+    async def planned(store: holdfast.Store) -> Plan:
+        dispatcher = Dispatcher(store)
+        try:
+            session = RespSession(dispatcher, lambda data: None)
+            later = plan_of(session, [b"ENTITIES.SELECT", payload])
+            assert isinstance(later, Later)
+            return later.encode(await later.start())
+        finally:
+            await dispatcher.close()
+
+    with holdfast.open(tmp_path) as store:
+        plan = asyncio.run(planned(store))
+
+    assert isinstance(plan, Read)
+    assert plan.is_large
 
 
 def test_the_thread_of_large_reads_leaves_as_much_time_as_it_takes() -> None:

@@ -87,3 +87,13 @@ def test_a_process_that_stays_large_is_looked_at_after_a_minute_and_when_it_has_
     None
 ):
     assert collections(500, *[1_500] * 100, *[1_600] * 100, *[1_800] * 60) == [59, 259]
+
+
+def test_a_process_of_few_objects_is_collected_in_a_moment() -> None:
+    blocks = [500_000]
+    garbage = Garbage(lambda: blocks[0])
+
+    blocks[0] = 600_000
+    assert garbage.is_quickly_collected()
+    blocks[0] = 3_000_000
+    assert not garbage.is_quickly_collected()

@@ -46,7 +46,7 @@ def test_calls_failures_and_commits_are_counted(recorder: Recorder, store: Store
     assert found.count == 1
 
 
-def test_jobs_are_recorded_as_totals_whoever_ran_them(recorder: Recorder, store: Store) -> None:
+def test_jobs_are_recorded_as_totals_of_all_workers(recorder: Recorder, store: Store) -> None:
     for name in ("one", "two", "three"):
         store.jobs.put("q", id=name)
     store.jobs.pop("q", "w")

@@ -13,8 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.entities import bson_codec
+from holdfast.errors import RequestTooLarge
 from holdfast.limits import (
     MAX_BATCH_VALUES,
+    MAX_REQUEST_DECODED_BYTES,
     MAX_REQUEST_ESCAPES,
     MAX_REQUEST_TEXT_BYTES,
     MAX_REQUEST_VALUES,
@@ -208,6 +210,66 @@ def test_a_word_or_a_message_of_meduza_with_too_long_a_text_is_refused(client: R
 
     assert code_of(refused) == "REQUEST_TOO_LARGE"
     assert "bytes of JSON or text" in str(bson_codec.decode(body))
+
+
+EMOJI = "\N{GRINNING FACE}"
+MOST_WIDE = MAX_REQUEST_DECODED_BYTES // 4  # letters
+
+
+def forms_of(text: str) -> dict[str, tuple[bytes, value_counts.Form]]:
+    """A request with this text, in each form that it may have."""
+    body = put(text)
+    return {
+        "json": (msgspec.json.encode(body), "json"),
+        "escaped": (json.dumps(body).encode(), "json"),
+        "msgpack": (msgspec.msgpack.encode(body), "msgpack"),
+        "bson": (bson_codec.encode(body), "bson"),
+    }
+
+
+def refused_forms(text: str) -> set[str]:
+    found = set()
+    for name, (body, form) in forms_of(text).items():
+        try:
+            value_counts.refuse_long_decoding(body, form)
+        except RequestTooLarge as error:
+            found.add(name if f"have more than {MOST_WIDE:,} letters" in str(error) else str(error))
+    return found
+
+
+def test_a_text_that_one_letter_makes_wide_has_a_smaller_bound() -> None:
+    letters = "x" * MOST_WIDE
+
+    assert refused_forms(letters + EMOJI) == {"json", "escaped", "msgpack", "bson"}
+    assert refused_forms(letters[: -len(EMOJI) - 100] + EMOJI) == set()
+    assert refused_forms(letters + "\u00e9\u4e2d") == set()
+    with pytest.raises(RequestTooLarge):
+        value_counts.refuse_long_text((letters + EMOJI).encode())
+
+
+def test_letters_are_counted_and_not_their_bytes() -> None:
+    forms = forms_of(EMOJI * 4_000_000)
+
+    for name in ("json", "msgpack", "bson"):
+        value_counts.refuse_long_decoding(*forms[name])
+    assert refused_forms(("\u4e2d" * 1_000 + EMOJI) * 2_900) == set()
+
+
+def test_many_short_texts_with_such_letters_are_no_long_one() -> None:
+    texts = ["x" * 400] * (MOST_WIDE // 400) + [f"x{EMOJI}"] * 1_000
+
+    for body in (msgspec.json.encode(texts), json.dumps(texts).encode()):
+        value_counts.refuse_long_decoding(body, "json")
+    value_counts.refuse_long_decoding(msgspec.msgpack.encode(texts), "msgpack")
+
+
+@pytest.mark.parametrize("shift", range(12))
+def test_an_escape_is_found_wherever_a_piece_ends(shift: int) -> None:
+    text = b"x" * (MOST_WIDE - 20 + shift)
+
+    with pytest.raises(RequestTooLarge):
+        value_counts.refuse_long_decoding(b'"%b\\ud83d\\ude00%b"' % (text, b"x" * 40), "json")
+    value_counts.refuse_long_decoding(b'"%b\\\\\\\\ud83d%b"' % (text, b"x" * 40), "json")
 
 
 def test_bytes_are_no_text() -> None:

@@ -1,7 +1,6 @@
 """Stored keys as people read and write them: a layer, the kind of key, then its other parts."""
 
 import ast
-import difflib
 from typing import Any, Final
 
 import msgspec
@@ -10,7 +9,7 @@ from holdfast import expiry
 from holdfast.admin.records import Inspection, KeyEntry
 from holdfast.engine.contract import Reader
 from holdfast.entities import layout as entities
-from holdfast.error_text import did_you_mean
+from holdfast.error_text import did_you_mean, nearest
 from holdfast.errors import BadInput, UnsupportedPart
 from holdfast.events import layout as events
 from holdfast.jobs import layout as jobs
@@ -77,8 +76,8 @@ def packed_prefix(text: str) -> bytes:
         try:
             code = int(layer)
         except ValueError:
-            near = difflib.get_close_matches(layer.strip(), LAYER_CODES, 1)
-            hint = f"Did you mean {near[0]!r}?" if near else f"There are {', '.join(LAYER_CODES)}."
+            near = nearest(layer.strip(), LAYER_CODES)
+            hint = f"Did you mean {near!r}?" if near else f"There are {', '.join(LAYER_CODES)}."
             raise BadInput(f"{layer.strip()!r} is not a layer", hint=hint) from None
     try:
         if parts and isinstance(parts[-1], str):

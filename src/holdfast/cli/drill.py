@@ -23,7 +23,7 @@ from holdfast.defaults import DEFAULT_SPACE
 @click.option(
     "--scratch",
     metavar="DIR",
-    help="Where to restore; the copy is removed afterwards.  [default: the system's folder]",
+    help="Where to restore; removed afterwards.  [default: the system's temporary folder]",
 )
 @json_option
 def command(out: Output, backups: str, max_age: float | None, scratch: str | None) -> None:

@@ -1,5 +1,7 @@
 """`holdfast serve`: the store as a server."""
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
     from holdfast.admin import Origin, SettingEntry
     from holdfast.contrib.opentelemetry import ServerTracer
     from holdfast.server.addresses import Address
+    from holdfast.server.processes import Report
     from holdfast.server.server import ServerSettings
     from holdfast.store import Store
 
@@ -27,30 +30,20 @@ def command(out: Output, data: str, engine: str | None, durability: str, **optio
 
     Example: holdfast serve --data data --resp 127.0.0.1:9977
     """
-    import holdfast
     from holdfast.errors import HoldfastError
     from holdfast.server.logs import start_logging
-    from holdfast.server.memory import prepare_process
-    from holdfast.server.server import ServerSettings, serve
+    from holdfast.server.server import ServerSettings
 
-    uvloop = _event_loops()
+    _event_loops()
     start_logging()
     place = Path(data) if engine is None else _place(engine)
     try:
         chosen = ServerSettings.parse(options)
-        with holdfast.open(place, durability=durability) as store:  # type: ignore[arg-type]  # one of the choices
-            prepare_process()
-            ready, ready_for_flux = _announce(chosen, out, store)
-            entries = _entries(chosen, store)
-            running = serve(
-                store,
-                chosen,
-                ready=ready,
-                ready_for_flux=ready_for_flux,
-                entries=entries,
-                tracer=_tracer() if chosen.trace else None,
-            )
-            uvloop.run(running)
+        server = partial(_serve, place, durability, out)
+        if chosen.processes == 1:
+            server(chosen, partial(_announce, chosen, out))
+        else:
+            _serve_together(chosen, out, server)
     except HoldfastError as error:
         if out.is_json:
             raise
@@ -59,6 +52,53 @@ def command(out: Output, data: str, engine: str | None, durability: str, **optio
         # A URL may hold a password, so it is not repeated here.
         what = data if engine is None else "the engine"
         raise click.ClickException(f"{what}: {(error.strerror or str(error)).lower()}") from None
+
+
+def _serve(
+    place: Path | str,
+    durability: str,
+    out: Output,
+    settings: "ServerSettings",
+    ready: "Callable[[Report], None]",
+) -> None:
+    """Serves the store in this process; `ready` is called when all ports are open."""
+    import holdfast
+    from holdfast.server.memory import prepare_process
+    from holdfast.server.processes import Report
+    from holdfast.server.server import serve
+    from holdfast.users import users_of
+
+    with holdfast.open(place, durability=durability) as store:  # type: ignore[arg-type]  # one of the choices
+        prepare_process()
+
+        def announce(*addresses: "Address") -> None:
+            ready(Report(addresses=list(addresses), has_users=bool(users_of(store.engine))))
+
+        running = serve(
+            store,
+            settings,
+            ready=announce,
+            entries=_entries(settings, store),
+            tracer=_tracer() if settings.trace else None,
+        )
+        _event_loops().run(running)
+
+
+def _serve_together(
+    settings: "ServerSettings",
+    out: Output,
+    server: "Callable[[ServerSettings, Callable[[Report], None]], None]",
+) -> None:
+    """Serves the store in several processes, on ports that are this program's from now on."""
+    from holdfast.server.processes import ProcessGroup, ReservedPorts
+
+    settings.check(is_open=False)  # each process looks again, when it has opened the store
+    ports = ReservedPorts(*settings.addresses)
+    try:
+        found = settings.at(ports.addresses)
+        ProcessGroup(settings.processes, partial(server, found)).run(partial(_announce, found, out))
+    finally:
+        ports.close()
 
 
 def _event_loops() -> Any:
@@ -112,33 +152,24 @@ def _place(engine: str) -> Path | str:
     return Path(engine.removeprefix("lmdb://")) if engine.startswith("lmdb://") else engine
 
 
-def _announce(settings: "ServerSettings", out: Output, store: "Store") -> tuple[Any, Any]:
-    """Returns what prints the addresses of a server, and that of Flux's API."""
-    from holdfast.users import users_of
-
+def _announce(settings: "ServerSettings", out: Output, report: "Report") -> None:
+    """Prints the addresses of a server that is ready."""
     secure = settings.tls_cert is not None
-    has_users = bool(users_of(store.engine))
-
     scheme = "https" if secure else "http"
-
-    def announce(resp: "Address", http: "Address") -> None:
-        url = f"{scheme}://{http}"
-        if out.is_json:
-            out.result({"resp": str(resp), "http": url}, lambda: None)
-            return
+    resp, http, *flux = report.addresses
+    url = f"{scheme}://{http}"
+    if out.is_json:
+        out.result({"resp": str(resp), "http": url}, lambda: None)
+    else:
         click.echo(f"Holdfast listens for Redis clients on {resp} and for HTTP on {url}")
         click.echo("Try:")
-        for line in commands_to_try(resp, http, secure=secure, has_users=has_users):
+        for line in commands_to_try(resp, http, secure=secure, has_users=report.has_users):
             click.echo(f"  {line}")
-
-    def announce_flux(flux: "Address") -> None:
-        url = f"{scheme}://{flux}"
+    for address in flux:
         if out.is_json:
-            out.result({"flux": url}, lambda: None)
+            out.result({"flux": f"{scheme}://{address}"}, lambda: None)
         else:
-            click.echo(f"Flux clients connect to {url}")
-
-    return announce, announce_flux
+            click.echo(f"Flux clients connect to {scheme}://{address}")
 
 
 def commands_to_try(

@@ -77,6 +77,7 @@ _SERVE: Final = (
         "commit",
         choices=("commit", "interval"),
     ),
+    Setting("processes", "Processes that serve on the same ports.", 1, "NUMBER", is_number=True),
     Setting("tls_cert", "PEM certificate for both ports.", None, "FILE"),
     Setting("tls_key", "Key of the certificate, without a passphrase.", None, "FILE"),
     Setting("insecure", "Accept everyone, from other machines too.", False, is_flag=True),

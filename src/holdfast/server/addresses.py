@@ -51,15 +51,27 @@ class Address(msgspec.Struct, frozen=True):
         everywhere = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}
         return Address(everywhere.get(self.host, self.host), self.port)
 
-    def listen(self) -> socket.socket:
-        """Returns a socket that listens there, or raises `CannotServe`."""
+    def bind(self, *, shared: bool) -> socket.socket:
+        """Returns a socket that is bound there, or raises `CannotServe`; with `shared`, several
+        processes of this user may listen there."""
         family, _, _, _, place = self._resolved()[0]
-        listening = socket.socket(family, socket.SOCK_STREAM)
+        bound = socket.socket(family, socket.SOCK_STREAM)
         try:
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if shared:
+                bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
             if family == socket.AF_INET6:
-                listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-            listening.bind(place)
+                bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            bound.bind(place)
+        except OSError as error:
+            bound.close()
+            raise self.refusal(error) from None
+        return bound
+
+    def listen(self, *, shared: bool = False) -> socket.socket:
+        """Returns a socket that listens there, or raises `CannotServe`."""
+        listening = self.bind(shared=shared)
+        try:
             listening.listen(1024)
         except OSError as error:
             listening.close()

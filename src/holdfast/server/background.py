@@ -63,10 +63,13 @@ async def sweep(dispatcher: Dispatcher) -> None:
                         )
                         dispatcher.authenticator.refresh(users)
                     await loop.run_in_executor(thread, sweeper.round)
-                    if garbage.is_to_be_collected():
+                    is_large = memory.is_to_be_returned()
+                    if garbage.is_to_be_collected() or (
+                        is_large and garbage.is_quickly_collected()
+                    ):
                         gc.collect()  # on the loop, to which most of it belongs
                         garbage.collected()
-                    if memory.is_to_be_returned():
+                    if is_large:
                         await loop.run_in_executor(thread, return_memory)
                         memory.returned()
                 except HoldfastError as error:  # an engine that is away now may be back later

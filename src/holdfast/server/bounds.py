@@ -50,6 +50,11 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
             raise CannotServe("a bound is above 0")
         return bounds
 
+    def shared_by(self, processes: int) -> "Bounds":
+        """Returns the bounds of one of so many processes that serve together."""
+        connections = max(1, self.connections // processes)
+        return msgspec.structs.replace(self, connections=connections)
+
 
 class MemoryBudget:
     """The memory that incoming requests of all clients may take together."""

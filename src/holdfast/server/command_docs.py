@@ -117,12 +117,14 @@ class Described(NamedTuple):
         return required if is_fixed else -required
 
 
-@cache
 def described(name: str) -> Described | None:
     """Returns the description of a command; None if no command has that name."""
     lower = name.lower()
-    if lower.upper().encode() not in COMMANDS:
-        return None
+    return _described(lower) if lower.upper().encode() in COMMANDS else None
+
+
+@cache  # of names that exist: of all that clients send there is no end
+def _described(lower: str) -> Described:
     known = OPERATIONS.get(lower) or OPERATIONS_BY_METHOD.get(lower)
     if known is not None:
         return _of_operation(lower, known)

@@ -6,23 +6,32 @@ the reply is one bulk string in the payload's own encoding. Words as people type
 `word_commands.py`.
 """
 
-import difflib
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 from holdfast import wire
+from holdfast.error_text import nearest
 from holdfast.errors import HoldfastError
-from holdfast.limits import DECODED_ON_LOOP_BYTES
+from holdfast.limits import DECODED_ON_LOOP_BYTES, MAX_READ_ON_LOOP
 from holdfast.operations import OPERATIONS, OPERATIONS_BY_METHOD, Operation
-from holdfast.server import payloads, redis_hints, word_commands
+from holdfast.server import large_reads, payloads, redis_hints, word_commands
 from holdfast.server.client_address import address_events
 from holdfast.server.resp_session import Change, Encode, Later, Plan, Read, RespSession, Write
 from holdfast.server.value_counts import refuse_long_decoding, refuse_long_text
 
 T = TypeVar("T")
 Handler: TypeAlias = Callable[[RespSession, wire.Command], Plan]
+
+
+class Planner(Protocol):
+    """Makes a plan of a call; with `is_short`, its arguments are too short to ask for much."""
+
+    def __call__(
+        self, session: RespSession, arguments: Any, encode: Encode, is_short: bool = False
+    ) -> Plan: ...
+
 
 COMMANDS: Final[dict[bytes, Handler]] = {}
 BEFORE_LOGIN: Final = frozenset({b"AUTH", b"HELLO", b"QUIT", b"RESET"})
@@ -82,14 +91,14 @@ def _unknown(words: wire.Command) -> bytes:
     if advice := redis_hints.advice_for(name):
         return wire.error(f"{said}. {advice}")
     names = [known.decode().lower() for known in COMMANDS]
-    near = difflib.get_close_matches(name.lower(), names, 1)
-    meant = f"Did you mean {near[0].upper()}?" if near else "HELP lists all operations."
+    near = nearest(name, names)
+    meant = f"Did you mean {near.upper()}?" if near else "HELP lists all operations."
     return wire.error(f"{said}. {meant}")
 
 
 def _only_listens(name: bytes) -> bytes:
     return wire.error(
-        f"ERR Can't execute '{name.decode(errors='replace').lower()}': only (P)SUBSCRIBE / "
+        f"ERR Can't execute '{name[:128].decode(errors='replace').lower()}': only (P)SUBSCRIBE / "
         "(P)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context"
     )
 
@@ -103,18 +112,27 @@ def _serve(operation: Operation) -> Handler:
     msgpack_encoder = _bulk(payloads.encoder(operation, is_json=False))
     exact_encoder = _bulk(payloads.exact_encoder(operation))
     read_exact = payloads.exact_decoder(operation)
+    plan, read_arguments = planner(operation), payloads.read_arguments
+    counts_only_lists = large_reads.counts_only_lists(operation.arguments)
 
     def handle(session: RespSession, words: wire.Command) -> Plan:
+        payload = words[-1]
+        if (
+            len(words) == 2
+            and payload[:1] == b"{"
+            and len(payload) <= DECODED_ON_LOOP_BYTES
+            and not session.integers_as_text
+        ):  # as most are
+            arguments = read_arguments(operation, payload, is_json=True)
+            is_short = counts_only_lists and payload.count(b",") < MAX_READ_ON_LOOP
+            return plan(session, arguments, json_encoder, is_short)
         if is_large(words):
-            return decoded_in_thread(session, words, lambda: read_large(session, words), plan)
-        if len(words) == 2 and words[1][:1] == b"{" and not session.integers_as_text:
-            # As most are.
-            arguments = payloads.read_arguments(operation, words[1], is_json=True)
-            return plan_operation(session, operation, arguments, json_encoder)
-        return plan(session, read(session, words))
+            decode = partial(read_large, session, words)
+            return decoded_in_thread(session, words, decode, plan_decoded)
+        return plan(session, *read(session, words))
 
-    def plan(session: RespSession, decoded: tuple[Any, Encode]) -> Plan:
-        return plan_operation(session, operation, *decoded)
+    def plan_decoded(session: RespSession, decoded: tuple[Any, Encode]) -> Plan:
+        return plan(session, *decoded)
 
     def read_large(session: RespSession, words: wire.Command) -> tuple[Any, Encode]:
         for word in words[1:]:
@@ -160,7 +178,10 @@ def decoded_in_thread(
     """Returns the plan of a large command: it is decoded in a thread, and planned then."""
 
     def planned(decoded: T) -> Plan:
+        session.who()  # who may have been removed meanwhile
         found = plan(session, decoded)
+        if isinstance(found, Read):
+            found = found._replace(is_large=True)  # to compare a long text takes its time too
         return found if session.batch is None else session.collect(words, found)
 
     def failed(error: HoldfastError) -> bytes:
@@ -171,28 +192,33 @@ def decoded_in_thread(
     return Later(start, planned, failed, is_decoding=True)
 
 
-def plan_operation(
-    session: RespSession,
-    operation: Operation,
-    arguments: Any,
-    encode: Callable[[Any], bytes],
-) -> Plan:
-    """Returns the plan of an operation with decoded arguments."""
-    space, dispatcher = session.space, session.dispatcher
-    kind, name = operation.kind, operation.full_name
-    session.require(operation)
-    if operation.declaration.addressed:
-        address_events(operation, arguments, session.address)
-    plan: Read | Write | Later
-    if kind == "long" or kind == "wait" or dispatcher.is_everywhere(space, operation):
-        plan = Later(lambda: dispatcher.start(space, operation, arguments), encode)
-    elif kind == "read":
-        work = dispatcher.recorder.work_of(operation, arguments)
-        is_large = dispatcher.large_reads.expects(name, arguments)
-        plan = Read(space, work, encode, None, name, is_large)
-    else:
-        plan = Write(space, dispatcher.recorder.work_of(operation, arguments), encode)
-    return plan if dispatcher.tracer is None else session.followed(name, plan)
+def planner(operation: Operation) -> Planner:
+    """Returns the function that makes plans of calls whose arguments are decoded."""
+    name, is_read = operation.full_name, operation.kind == "read"
+    takes_time = operation.kind in ("long", "wait")
+    has_domains, is_addressed = operation.layer == "tables", bool(operation.declaration.addressed)
+
+    def plan(session: RespSession, arguments: Any, encode: Encode, is_short: bool = False) -> Plan:
+        if name not in session.permitted:
+            session.require(operation)
+        if is_addressed:
+            address_events(operation, arguments, session.address)
+        space, dispatcher = session.space, session.dispatcher
+        plan: Read | Write | Later
+        if takes_time or (has_domains and dispatcher.is_everywhere(space, operation)):
+            plan = Later(lambda: dispatcher.start(space, operation, arguments), encode)
+        elif is_read:
+            work = partial(dispatcher.recorder.works[name], arguments)
+            large_reads = dispatcher.large_reads
+            is_large = (large_reads.remembers or not is_short) and (
+                large_reads.expects(name, None if is_short else arguments)
+            )
+            plan = Read(space, work, encode, None, name, is_large)
+        else:
+            plan = Write(space, partial(dispatcher.recorder.works[name], arguments), encode)
+        return plan if dispatcher.tracer is None else session.followed(name, plan)
+
+    return plan
 
 
 def _bulk(encode: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
@@ -212,15 +238,18 @@ COMMANDS.update(
 )
 
 
+_THROTTLE: Final = OPERATIONS["metrics.throttle"]
+_plan_throttle: Final = planner(_THROTTLE)
+
+
 @command("CL.THROTTLE")
 def throttle(session: RespSession, words: wire.Command) -> Plan:
     """`CL.THROTTLE key max_burst count period [quantity]`: redis-cell's reply of five integers."""
     if not 5 <= len(words) <= 6:
         return wrong_arguments("cl.throttle")
-    operation = OPERATIONS["metrics.throttle"]
-    arguments = word_commands.read_words(operation, words[1:])
-    return plan_operation(
-        session, operation, arguments, lambda numbers: wire.array(map(wire.integer, numbers))
+    arguments = word_commands.read_words(_THROTTLE, words[1:])
+    return _plan_throttle(
+        session, arguments, lambda numbers: wire.array(map(wire.integer, numbers))
     )
 
 

@@ -93,7 +93,7 @@ def _log_in(
     password_checks, address = session.dispatcher.password_checks, session.address
 
     def entered(identity: Identity) -> bytes:
-        session.identity = identity
+        session.log_in(identity)
         return reply()
 
     def refused(error: HoldfastError) -> bytes:

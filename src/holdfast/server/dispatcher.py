@@ -35,8 +35,10 @@ from holdfast.keys import pack, prefix_range, unpack
 from holdfast.limits import (
     LARGE_READ_THREADS,
     LONG_OPERATIONS,
+    MAX_BODIES_BYTES,
     MAX_OPEN_SPACES,
     MAX_QUEUED_LONG,
+    MAX_REQUEST_BYTES,
     READING_THREADS,
 )
 from holdfast.metrics.middleware import networks
@@ -84,7 +86,9 @@ class Dispatcher:
         store.keeps_admin = True  # nobody could undo it over the network
         store.server = self
         self.bounds = options.bounds
-        self.memory_budget = MemoryBudget()
+        self.memory_budget = MemoryBudget(
+            max(MAX_REQUEST_BYTES, MAX_BODIES_BYTES // options.processes)
+        )
         self.back_pressure = BackPressure(
             asyncio.get_running_loop(), stalled_seconds=self.bounds.stalled_seconds
         )

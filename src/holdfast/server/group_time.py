@@ -10,14 +10,14 @@ from typing import Any
 
 from holdfast.engine.contract import Outcome
 from holdfast.limits import MAX_GROUP_SECONDS
-from holdfast.store import Step, Store, Tx
+from holdfast.store import AnyStep, Step, Store, Tx
 
 
 class Postponed(Exception):
     """A transaction was not begun: those before it in its group have taken long."""
 
 
-def transact_in_parts(store: Store, steps: Sequence[Step]) -> list[Outcome[Any]]:
+def transact_in_parts(store: Store, steps: Sequence[AnyStep]) -> list[Outcome[Any]]:
     """Runs the transactions of a group, in order, and returns their outcomes."""
     if len(steps) < 2:
         return store.transact_many(steps) if steps else []
@@ -29,7 +29,9 @@ def transact_in_parts(store: Store, steps: Sequence[Step]) -> list[Outcome[Any]]
     return outcomes
 
 
-def within_time(steps: Sequence[Step], clock: Callable[[], float] = time.monotonic) -> list[Step]:
+def within_time(
+    steps: Sequence[AnyStep], clock: Callable[[], float] = time.monotonic
+) -> list[AnyStep]:
     """Returns the steps such that all but the first raise when the group has taken long."""
     end = clock() + MAX_GROUP_SECONDS
 

@@ -55,13 +55,13 @@ class LargeReads:
     ) -> None:
         self._clock = clock
         self._used = used
-        self._until: dict[str, float] = {}  # by kind: until when they are run in a thread
+        self.remembers: dict[str, float] = {}  # by kind: until when they are run in a thread
         self.suspected: dict[str, float] = {}  # by kind: when one took long
         self._next = 0.0  # when the next one may begin
 
     def expects(self, kind: str, arguments: msgspec.Struct | None = None) -> bool:
         """Returns whether a read of this kind, with these arguments, may take long."""
-        if self._until and self._until.get(kind, 0.0) > self._clock():
+        if self.remembers and self.remembers.get(kind, 0.0) > self._clock():
             return True
         return arguments is not None and _asks_for_many(arguments)
 
@@ -75,14 +75,14 @@ class LargeReads:
             if before is not None:
                 self._trust_again(kind)
         elif seconds > VERY_LARGE_READ_SECONDS or (before is not None and self._is_large(before)):
-            self._until[kind] = self._clock() + REMEMBERED_LARGE_READ_SECONDS
+            self.remembers[kind] = self._clock() + REMEMBERED_LARGE_READ_SECONDS
         else:
             self.suspected[kind] = self._clock()
 
     def answered(self, kind: str, size: int) -> None:
         """Notes how many bytes the answer of a read has."""
         if size > MAX_ANSWER_ON_LOOP_BYTES:
-            self._until[kind] = self._clock() + REMEMBERED_LARGE_READ_SECONDS
+            self.remembers[kind] = self._clock() + REMEMBERED_LARGE_READ_SECONDS
 
     def _trust_again(self, kind: str) -> None:
         if self._clock() - self.suspected[kind] > REMEMBERED_LARGE_READ_SECONDS:
@@ -128,6 +128,12 @@ def _asks_for_many(arguments: msgspec.Struct) -> bool:
         elif type(value) is int and not 0 <= value <= MAX_READ_ON_LOOP:  # -1 is all there are
             return True
     return False
+
+
+@cache
+def counts_only_lists(arguments: type[msgspec.Struct]) -> bool:
+    """Returns whether only the lengths of lists say how much is asked for with such arguments."""
+    return _COUNTS.isdisjoint(_counting(arguments))
 
 
 @cache

@@ -35,7 +35,7 @@ def resident_bytes() -> int:
 
 
 class Memory:
-    """Notices that much was held for clients, or by a long operation, and is no more.
+    """Notices when much memory was held for clients, or by a long operation, and is released.
 
     The C library keeps what is free: a few small pieces behind it are enough for that, so that the
     heap of a thread which has loaded 240 MB in small steps stayed at the 70 MB that it once had.
@@ -99,7 +99,12 @@ class Garbage:
             self._looks = 0
             return False
         self._looks += 1
-        return blocks - self._first <= _FEW_BLOCKS or self._looks >= _GARBAGE_PATIENCE
+        return self.is_quickly_collected() or self._looks >= _GARBAGE_PATIENCE
+
+    def is_quickly_collected(self) -> bool:
+        """Returns whether there are so few objects that the collector takes a moment: a process
+        that has grown all the same may hold a few large ones in circles."""
+        return self._blocks() - self._first <= _FEW_BLOCKS
 
     def collected(self) -> None:
         """Notes that all garbage is gone: the rest is in use for now."""

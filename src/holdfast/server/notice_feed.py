@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
-from holdfast.engine.contract import Engine, Notice, WriteWatch, topics_overlap
+from holdfast.engine.contract import Engine, Notice, WriteWatch
 from holdfast.errors import StoreBusy, StoreUnreachable
 from holdfast.limits import BULLETIN_LOOK_SECONDS, WATCHED_LOOK_SECONDS
 from holdfast.server.turns import Turns
@@ -103,7 +103,10 @@ class NoticeFeed:
         return False
 
     def _may_want(self, topic_prefix: str) -> bool:
-        return any(topics_overlap(topic_prefix, wanted) for wanted in self._active_topics)
+        topics = self._active_topics
+        if topic_prefix.startswith(topics):
+            return True
+        return any([wanted.startswith(topic_prefix) for wanted in topics])
 
     def _want(self, topic_prefix: str, more: int) -> None:
         self._wanted_topics[topic_prefix] += more

@@ -25,6 +25,7 @@ class DispatcherOptions(msgspec.Struct, frozen=True, kw_only=True):
     trusted_proxies: tuple[str, ...] = ()  # networks whose X-Forwarded-For is believed
     allowed_hosts: tuple[str, ...] | None = None  # names that HTTP answers to; None: all
     tracer: CallTracer | None = None  # follows all calls
+    processes: int = 1  # that serve together, and share what a server may use
 
 
 DEFAULT_OPTIONS: Final = DispatcherOptions()

@@ -6,7 +6,6 @@ their types. msgpack holds most of them as they are, and all of them on a connec
 for exact values (`exact_msgpack.py`).
 """
 
-import difflib
 import re
 from collections.abc import Callable
 from datetime import datetime
@@ -19,6 +18,7 @@ from holdfast import exact_msgpack
 from holdfast.entities import extended_json
 from holdfast.entities.messages import Entity, Page
 from holdfast.entities.values import give
+from holdfast.error_text import nearest
 from holdfast.errors import BadInput, HoldfastError
 from holdfast.operations import OPERATIONS, Operation
 from holdfast.server import bigints
@@ -111,9 +111,9 @@ def refusal(operation: Operation, error: msgspec.ValidationError) -> HoldfastErr
     message = str(error)
     taken = operation.arguments.__struct_encode_fields__
     if (unknown := _UNKNOWN.fullmatch(message)) is not None:
-        near = difflib.get_close_matches(unknown[1], taken, 1)
-        if near:
-            return BadInput(message, hint=f"Did you mean `{near[0]}`?")
+        near = nearest(unknown[1], taken)
+        if near is not None:
+            return BadInput(message, hint=f"Did you mean `{near}`?")
     elif (misfit := _MISFIT.fullmatch(message)) is not None:
         argument = f"{misfit['argument']}[]" if misfit["element"] else misfit["argument"]
         return operation.refusal(argument, is_beyond=bool(misfit["beyond"]))(message)
@@ -193,11 +193,19 @@ _WITH_FORM: Final = frozenset(
 def _written(value: Any) -> Any:
     """Returns the result with the properties of its entities as Extended JSON."""
     kind = type(value)
-    if kind is Entity:
-        written = extended_json.write_properties(value.properties)
-        return Entity(value.id, written, value.ttl, value.version)
     if kind is list:
+        if len(value) == 1 and type(entity := value[0]) is Entity:  # as most answers are
+            return [_written_entity(entity)]
         return [_written(item) for item in value]
+    if kind is Entity:
+        return _written_entity(value)
     if kind is Page:
         return msgspec.structs.replace(value, entities=_written(value.entities))
     return value
+
+
+def _written_entity(entity: Entity) -> Entity:
+    if extended_json.written_as_they_are(map(type, entity.properties.values())):
+        return entity
+    written = extended_json.write_properties(entity.properties)
+    return Entity(entity.id, written, entity.ttl, entity.version)

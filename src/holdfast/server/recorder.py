@@ -39,7 +39,7 @@ from holdfast.limits import (
 )
 from holdfast.metrics import Metrics
 from holdfast.metrics.records import Write
-from holdfast.operations import Operation
+from holdfast.operations import OPERATIONS, Operation
 from holdfast.server.call_tracing import CallTracer
 from holdfast.space_runner import SpaceRunner
 from holdfast.store import Store, Tx
@@ -125,6 +125,21 @@ def _middle_ms(bucket: int) -> float:
     return (_STEPS + step + 0.5) * 2.0 ** (doublings - 3) / 1e6
 
 
+class _Works(dict[str, TimedWork]):
+    """The works of operations by their names, each made when it is first asked for."""
+
+    def __init__(self, make: Callable[[Operation], TimedWork]) -> None:
+        self._make = make
+
+    def __missing__(self, name: str) -> TimedWork:
+        return self.setdefault(name, self._make(OPERATIONS[name]))
+
+
+def _untimed_work(operation: Operation) -> TimedWork:
+    call, layer_name = operation.call, operation.layer
+    return lambda arguments, tx: call(getattr(tx, layer_name), arguments)
+
+
 class Recorder:
     """Counts what a server does. Nothing is counted or written unless it `is_on`."""
 
@@ -134,7 +149,7 @@ class Recorder:
         self.protocols: Counter[str] = Counter()  # "http", "resp", "http errors", ...
         self._store = store
         self._calls: dict[str, Times] = {}
-        self._timed: dict[str, TimedWork] = {}
+        self.works = _Works(self._timed_work if is_on else _untimed_work)
         self._commits = Times()
         self._transactions = 0
         self._told: Counter[str] = Counter()
@@ -152,13 +167,7 @@ class Recorder:
 
     def work_of(self, operation: Operation, arguments: msgspec.Struct) -> Callable[[Any], Any]:
         """Returns the operation as work on a transaction, or on a store, that is timed."""
-        layer_name = operation.layer
-        if not self.is_on:
-            return lambda tx: operation.call(getattr(tx, layer_name), arguments)
-        timed = self._timed.get(operation.full_name)
-        if timed is None:
-            timed = self._timed.setdefault(operation.full_name, self._timed_work(operation))
-        return partial(timed, arguments)
+        return partial(self.works[operation.full_name], arguments)
 
     def _timed_work(self, operation: Operation) -> TimedWork:
         """Returns an operation that counts its calls by how long they take.

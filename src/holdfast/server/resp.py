@@ -6,6 +6,7 @@ is in `commands.py` and in `compat/`; this file has packets, order and limits.
 """
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -32,7 +33,6 @@ from holdfast.server import connection_commands, pubsub, word_commands  # noqa: 
 from holdfast.server.commands import plan_of
 from holdfast.server.resp_session import Change, Later, Plan, Read, RespSession, Steps, Write
 from holdfast.server.write_groups import Answer
-from holdfast.store import Step
 
 if TYPE_CHECKING:
     from holdfast.server.resp_server import RespServer
@@ -65,7 +65,7 @@ class RespConnection(asyncio.Protocol):
         # waits that came alone.
         self._is_clear = False
         self._delayed = b""  # a reply that is sent at the end of this turn
-        self._last_heard = server.loop.time()
+        self._last_heard = time.monotonic()
 
     # --- asyncio's side ---------------------------------------------------------------------------
 
@@ -117,7 +117,7 @@ class RespConnection(asyncio.Protocol):
         if self._closing:
             return
         self._is_clear = False
-        self._last_heard = self._server.loop.time()
+        self._last_heard = time.monotonic()
         if self._parses_later:
             self._unparsed += data
             return
@@ -136,13 +136,13 @@ class RespConnection(asyncio.Protocol):
         """Answers the one command that `data` is, with nothing before it that waits. Returns False,
         and has done nothing, if it is anything else, or has to wait for a turn. Most packets are
         such, and none of the limits of a queue of commands can be reached by them."""
-        session = self.session
-        if session.batch is not None or self._turns.is_over():
+        session, turns = self.session, self._turns
+        if session.batch is not None or turns.is_over():
             return False
         words = wire.read_only(data)
         if words is None:
             return False
-        self._last_heard = self._server.loop.time()
+        self._last_heard = turns.now
         plan = plan_of(session, words)
         if type(plan) is bytes:
             self._send_soon(plan)
@@ -169,12 +169,15 @@ class RespConnection(asyncio.Protocol):
             self._write([reply])
         else:
             self._delayed = reply
-            self._server.delay(self)
+            delayed = self._server.delayed
+            if not delayed:
+                self._server.send_soon()
+            delayed.append(self)
 
     def send_delayed(self) -> None:
         """Sends what was delayed to the end of the turn."""
-        reply, self._delayed = self._delayed, b""
-        if reply:
+        if reply := self._delayed:
+            self._delayed = b""
             self._transport.write(reply)
 
     def _parse(self, data: bytes) -> None:
@@ -370,8 +373,7 @@ class RespConnection(asyncio.Protocol):
         session = self.session
         if not self._commands:  # as it mostly is: who waits for each answer sends one at a time
             self._give_to_group(
-                [first],
-                lambda outcomes: self._resume([session.reply(first, outcomes[0])]),
+                [first], lambda outcomes: self._resume([session.reply(first, outcomes[0])])
             )
             return
         writes = [first]
@@ -394,11 +396,10 @@ class RespConnection(asyncio.Protocol):
         self._resume(replies)
 
     def _give_to_group(self, writes: list[Write], answered: Answer) -> None:
-        steps = [Step(write.space, write.work) for write in writes]
         try:
             # What a client has sent is done, even if it did not wait for the answer.
             is_small = self._received + self.session.held_bytes <= MAX_SMALL_REQUEST_BYTES
-            self._server.dispatcher.write_groups.put(steps, answered, is_small=is_small)
+            self._server.dispatcher.write_groups.put(writes, answered, is_small=is_small)
         except HoldfastError as error:
             refused = [self.session.failure(write, error) for write in writes]
             self._server.loop.call_soon(self._resume, refused)
@@ -491,7 +492,7 @@ class RespConnection(asyncio.Protocol):
         self._transport.close()
 
     def _close_idle(self) -> None:
-        rest = self._last_heard + self._bounds.idle_seconds - self._server.loop.time()
+        rest = self._last_heard + self._bounds.idle_seconds - time.monotonic()
         if rest <= 0 and not self._busy and not self.session.subscribed:
             self._transport.close()
             return

@@ -24,16 +24,18 @@ class RespServer:
         self.loop = asyncio.get_running_loop()
         self.has_tls = False
         self._connections: set[RespConnection] = set()
-        self._delayed: deque[RespConnection] = deque()  # that have a reply to send
+        self.delayed: deque[RespConnection] = deque()  # that have a reply to send; see `send_soon`
         self._empty = asyncio.Event()
 
     async def open(
-        self, host: str, port: int, *, tls: ssl.SSLContext | None = None
+        self, host: str, port: int, *, tls: ssl.SSLContext | None = None, shared: bool = False
     ) -> asyncio.Server:
         def connection() -> asyncio.Protocol:
             return RespConnection(self)
 
-        server = await self.loop.create_server(connection, host, port, start_serving=False)
+        server = await self.loop.create_server(
+            connection, host, port, reuse_port=shared or None, start_serving=False
+        )
         listening = [each.dup() for each in server.sockets]
         server.close()
         self.has_tls = tls is not None
@@ -53,14 +55,12 @@ class RespServer:
         if not self._connections:
             self._empty.set()
 
-    def delay(self, connection: RespConnection) -> None:
-        """Sends the delayed reply of a connection when all have been read from."""
-        if not self._delayed:
-            self.loop.call_soon(self._send_delayed)
-        self._delayed.append(connection)
+    def send_soon(self) -> None:
+        """Sends the delayed replies when all connections have been read from."""
+        self.loop.call_soon(self._send_delayed)
 
     def _send_delayed(self) -> None:
-        delayed, turns = self._delayed, self.dispatcher.turns
+        delayed, turns = self.delayed, self.dispatcher.turns
         while delayed:
             for _ in range(min(len(delayed), _SENT_AT_ONCE)):
                 delayed.popleft().send_delayed()

@@ -35,6 +35,7 @@ from holdfast.server.dispatcher import Dispatcher
 from holdfast.server.subscribers import Kind, Seat, layer_of
 from holdfast.store import Space, Tx, View
 
+_clock: Final = time.monotonic
 _PLAN_BYTES: Final = 512  # that a queued command takes beside its words
 Encode: TypeAlias = Callable[[Any], bytes]
 
@@ -89,18 +90,6 @@ class Steps(NamedTuple):
 Plan: TypeAlias = bytes | Read | Write | Later | Change | Steps
 
 
-class _Permits:
-    """The operations that were permitted once, and are until who or where changes."""
-
-    __slots__ = ("identity", "operations", "space", "users_version")
-
-    def __init__(self, identity: Identity, users_version: int, space: Space) -> None:
-        self.identity = identity
-        self.users_version = users_version
-        self.space = space
-        self.operations: set[str] = set()
-
-
 class RespSession:
     """One client's state."""
 
@@ -129,7 +118,7 @@ class RespSession:
         # What ends them; most are no more than a seat, or many would be much for the collector.
         self.subscriptions: dict[tuple[Kind, bytes], Seat | Callable[[], None]] = {}
         self._seats: dict[bytes, Seat] = {}  # by the prefix of the space
-        self._permits: _Permits | None = None
+        self.permitted: set[str] = set()  # operations, until who or where changes
         self.scripts: dict[bytes, Dialect] = {}  # of Qless, that this client has loaded
         self.has_flushed_scripts = False  # it knows none that others have loaded
         self.trace_context: dict[str, str] = {}  # of the next call; see `trace`
@@ -142,27 +131,21 @@ class RespSession:
         """Returns the client's identity; raises `NotAuthenticated` if it must log in first."""
         authenticator = self.dispatcher.authenticator
         if self.users_version != authenticator.version:
-            self.identity, self.users_version = (
-                authenticator.renewed(self.identity),
-                authenticator.version,
-            )
+            self.log_in(authenticator.renewed(self.identity))
+            self.users_version = authenticator.version
         if self.identity is None:
             raise authenticator.refusal("Authentication required")
         return self.identity
 
+    def log_in(self, identity: Identity | None) -> None:
+        """Makes all further commands those of `identity`; None is a client that has to log in."""
+        self.identity = identity
+        self.permitted.clear()
+
     def require(self, operation: Operation) -> None:
         """Raises `Forbidden` unless this client may call the operation in its space."""
-        permits, name = self._permits, operation.full_name
-        if (
-            permits is None
-            or permits.users_version != self.dispatcher.authenticator.version
-            or permits.identity is not self.identity
-            or permits.space is not self.space
-        ):
-            permits = self._permits = _Permits(self.who(), self.users_version, self.space)
-        if name not in permits.operations:
-            permits.identity.require_operation(operation, self.space.name)
-            permits.operations.add(name)
+        self.who().require_operation(operation, self.space.name)
+        self.permitted.add(operation.full_name)
 
     def may_enter(self, space: str) -> bool:
         """Returns whether this client has any grant there."""
@@ -171,6 +154,7 @@ class RespSession:
     def enter(self, space: Space, name: str, database: int) -> None:
         """Makes all further commands work on `space`."""
         self.space, self.space_name, self.database = space, name, database
+        self.permitted.clear()
 
     def reset(self) -> None:
         """Makes the session as new."""
@@ -178,7 +162,7 @@ class RespSession:
             pass
         self.protocol, self.name, self.batch, self.batch_failed = 2, b"", None, False
         self.is_exact = self.integers_as_text = False
-        self.identity = self.dispatcher.authenticator.anonymous()
+        self.log_in(self.dispatcher.authenticator.anonymous())
         self.enter(self.dispatcher.store, self.dispatcher.store.name, 0)
 
     def flush_scripts(self) -> None:
@@ -288,18 +272,17 @@ class RespSession:
         dispatcher = self.dispatcher
         large_reads = dispatcher.large_reads
         before = large_reads.used_before(kind) if large_reads.suspected else None
-        begin = time.monotonic()
+        begin = _clock()
         try:
             reply = encode(work(dispatcher.turn_view.of(space)))
-            if len(reply) > MAX_ANSWER_ON_LOOP_BYTES:
-                large_reads.answered(kind, len(reply))
-            return reply
         except Exception as error:
-            return self.failure(read, error)
-        finally:
-            seconds = time.monotonic() - begin
-            if seconds > LARGE_READ_SECONDS or before is not None:
-                large_reads.took(kind, seconds, before)
+            reply = self.failure(read, error)
+        seconds = _clock() - begin
+        if seconds > LARGE_READ_SECONDS or before is not None:
+            large_reads.took(kind, seconds, before)
+        if len(reply) > MAX_ANSWER_ON_LOOP_BYTES:
+            large_reads.answered(kind, len(reply))
+        return reply
 
     def later(self, read: Read) -> Later:
         """A read that waits for a network, or that is large, in a thread."""

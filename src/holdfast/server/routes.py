@@ -12,7 +12,12 @@ from typing import Any, Final
 import msgspec
 
 from holdfast.errors import BadInput, ServerBusy, StoreFull, StoreUnusable, at_position
-from holdfast.limits import LARGE_PIECE_BYTES, MAX_BATCH_VALUES, MAX_SMALL_REQUEST_BYTES
+from holdfast.limits import (
+    DECODED_ON_LOOP_BYTES,
+    LARGE_PIECE_BYTES,
+    MAX_BATCH_VALUES,
+    MAX_SMALL_REQUEST_BYTES,
+)
 from holdfast.metrics.exposition import exposition
 from holdfast.metrics.prometheus import Family
 from holdfast.operations import Operation, find, refuse_in_batch
@@ -239,14 +244,21 @@ async def operation(api: HttpApi, request: HttpRequest, found: Found) -> HttpRes
         address_events(operation, arguments, api.address_of(request))
     space = await api.dispatcher.space(found["space"])
     if operation.kind == "read" and not api.dispatcher.is_everywhere(space, operation):
-        return await _look(api, request, space, operation, arguments)
+        is_large = len(payload) > DECODED_ON_LOOP_BYTES
+        return await _look(api, request, space, operation, arguments, is_large=is_large)
     is_small = len(payload) <= MAX_SMALL_REQUEST_BYTES
     result = await _run(api, request, space, operation, arguments, is_small)
     return answer(request, {"result": payloads.travelling(operation, result, is_json=is_json)})
 
 
 async def _look(
-    api: HttpApi, request: HttpRequest, space: Space, operation: Operation, arguments: Any
+    api: HttpApi,
+    request: HttpRequest,
+    space: Space,
+    operation: Operation,
+    arguments: Any,
+    *,
+    is_large: bool,
 ) -> HttpResponse:
     """A read. Its answer is written where it runs: that of a large one takes its time too."""
     work = api.dispatcher.recorder.work_of(operation, arguments)
@@ -257,7 +269,8 @@ async def _look(
         return answer(request, {"result": msgspec.Raw(written)}, is_written=True)
 
     call = api.traced(request, operation.full_name, space.name)
-    return await ended_with(call, api.dispatcher.look(space, read, operation.full_name, arguments))
+    looking = api.dispatcher.look(space, read, operation.full_name, arguments, is_large=is_large)
+    return await ended_with(call, looking)
 
 
 async def _run(

@@ -16,6 +16,7 @@ from holdfast.errors import CannotServe, HoldfastError
 from holdfast.limits import (
     DEFAULT_KEPT_SECONDS,
     MAX_EXPIRE_AFTER_SECONDS,
+    MAX_SERVER_PROCESSES,
     SECOND_SIGNAL_SECONDS,
 )
 from holdfast.server.addresses import Address, SpaceAddress
@@ -56,6 +57,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     schemas: Path | None = None  # the folder whose schema files clients may name
     trusted_proxies: tuple[str, ...] = ()  # networks whose X-Forwarded-For is believed
     allowed_host: tuple[str, ...] = ()  # names that HTTP answers to, beside addresses
+    processes: int = 1  # that serve on the same ports
     limits: Bounds = Bounds()
 
     @classmethod
@@ -74,6 +76,8 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
         """Raises if these settings would let in clients without credentials."""
         if (self.tls_cert is None) != (self.tls_key is None):
             raise CannotServe("--tls-cert and --tls-key belong together")
+        if not 1 <= self.processes <= MAX_SERVER_PROCESSES:
+            raise CannotServe(f"--processes is a number from 1 to {MAX_SERVER_PROCESSES}")
         if not 0 < self.flux_ttl <= MAX_EXPIRE_AFTER_SECONDS:
             raise CannotServe(
                 f"--flux-ttl is a number of seconds from 0 to {MAX_EXPIRE_AFTER_SECONDS}"
@@ -96,6 +100,12 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
         """Returns the addresses of all ports."""
         return [self.resp, self.http, *([] if self.flux is None else [self.flux.address])]
 
+    def at(self, addresses: Sequence[Address]) -> "ServerSettings":
+        """Returns the settings with other addresses, in the order of `addresses`."""
+        resp, http, *flux = addresses
+        moved = None if self.flux is None else SpaceAddress(self.flux.space, flux[0])
+        return msgspec.structs.replace(self, resp=resp, http=http, flux=moved)
+
     def certificate(self) -> Certificate | None:
         if self.tls_cert is None or self.tls_key is None:
             return None
@@ -110,7 +120,8 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
             record=not self.no_record,
             flux_read_only=self.flux_read_only,
             flux_ttl=self.flux_ttl,
-            bounds=self.limits,
+            bounds=self.limits.shared_by(self.processes),
+            processes=self.processes,
             backups=self.backups,
             schemas=self.schemas,
             trusted_proxies=self.trusted_proxies,
@@ -128,6 +139,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
             "flux_ttl": self.flux_ttl,
             "tls": self.tls_cert is not None,
             "insecure": self.insecure,
+            "processes": self.processes,
             "ui": not self.no_ui,
             "record": not self.no_record,
             "trace": self.trace,
@@ -156,6 +168,11 @@ def _plain(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int | float) else str(value)
 
 
+def _whole(number: float) -> int:
+    """Returns a number of processes; 0, which is none, for one that is not whole."""
+    return int(number) if number == int(number) else 0
+
+
 def _words(text: str) -> tuple[str, ...]:
     return tuple(text.replace(",", " ").split())
 
@@ -164,6 +181,7 @@ _READERS: Final[dict[Any, Callable[[Any], Any]]] = {
     Address: Address.parse,
     SpaceAddress | None: lambda text: SpaceAddress.parse(text) if text else None,
     bool: bool,
+    int: _whole,
     float: lambda number: int(number) if number == int(number) else number,
     Path | None: lambda text: Path(text) if text else None,
     tuple[str, ...]: _words,
@@ -175,15 +193,14 @@ async def serve(
     store: Store,
     settings: ServerSettings,
     *,
-    ready: Callable[[Address, Address], None] = lambda resp, http: None,
-    ready_for_flux: Callable[[Address], None] = lambda flux: None,
+    ready: Callable[..., None] = lambda *addresses: None,
     entries: Sequence[SettingEntry] = (),
     tracer: CallTracer | None = None,
 ) -> None:
     """Serves until SIGTERM or SIGINT, then finishes what is in flight; a second signal ends it.
 
-    SIGHUP reloads the certificate and the users. Port 0 picks a free one; `ready` is called with
-    the addresses once all ports are open, and then `ready_for_flux`, if Flux's API has a port.
+    SIGHUP reloads the certificate and the users. Port 0 picks a free one; `ready` is called once
+    all ports are open, with the addresses for RESP, for HTTP and, if it has one, for Flux's API.
     `entries` is what `admin.server` says of the settings; `tracer` follows all calls.
     """
     dispatcher = make_dispatcher(store, settings.for_dispatcher(tracer))
@@ -193,23 +210,22 @@ async def serve(
         settings.check(is_open=dispatcher.authenticator.is_open)
         if settings.reaches_others and not settings.insecure:
             dispatcher.authenticator.never_open()  # also not when the last user is removed later
-        await _run(dispatcher, settings, ready, ready_for_flux)
+        await _run(dispatcher, settings, ready)
     finally:
         await dispatcher.close()
 
 
 async def _run(
-    dispatcher: Dispatcher,
-    settings: ServerSettings,
-    ready: Callable[[Address, Address], None],
-    ready_for_flux: Callable[[Address], None],
+    dispatcher: Dispatcher, settings: ServerSettings, ready: Callable[..., None]
 ) -> None:
     certificate = settings.certificate()
     tls = None if certificate is None else certificate.context
     http_socket, flux_socket = _listen(settings)
     resp_listener = RespServer(dispatcher)
     try:
-        resp_server = await resp_listener.open(settings.resp.host, settings.resp.port, tls=tls)
+        resp_server = await resp_listener.open(
+            settings.resp.host, settings.resp.port, tls=tls, shared=settings.processes > 1
+        )
     except OSError as error:
         http_socket.close()
         if flux_socket is not None:
@@ -228,11 +244,10 @@ async def _run(
     resp = Address(settings.resp.host, resp_port)
     dispatcher.resp_address = resp
     http = Address(settings.http.host, http_port)
-    ready(resp, http)
     opened = [resp, http]
     if settings.flux is not None and flux_socket is not None:
         opened.append(Address(settings.flux.address.host, flux_socket.getsockname()[1]))
-        ready_for_flux(opened[-1])
+    ready(*opened)
     _warn(settings, *opened)
 
     await stopped.wait()
@@ -245,9 +260,12 @@ async def _run(
 
 def _listen(settings: ServerSettings) -> tuple[socket.socket, socket.socket | None]:
     """Returns the sockets for HTTP and, if it has an address of its own, for Flux's API."""
-    http_socket = settings.http.listen()
+    shared = settings.processes > 1
+    http_socket = settings.http.listen(shared=shared)
     try:
-        return http_socket, None if settings.flux is None else settings.flux.address.listen()
+        if settings.flux is None:
+            return http_socket, None
+        return http_socket, settings.flux.address.listen(shared=shared)
     except HoldfastError:
         http_socket.close()
         raise

@@ -11,6 +11,7 @@ from holdfast.engine.contract import Notice
 from holdfast.errors import BadInput, NotFound, RequestTooLarge
 from holdfast.limits import (
     EVENTS_PER_STREAM_STEP,
+    MAX_CACHED_KEY_BYTES,
     MAX_QUEUED_STREAM_BYTES,
     MAX_QUEUED_STREAM_NOTICES,
     MAX_REPORTED_EVENTS,
@@ -227,7 +228,7 @@ async def _notices(
                 return
             if notice.done():
                 queued_bytes -= len(notice.result().payload)
-                yield _event(notice.result())
+                yield _sent(notice.result())
                 continue
             notice.cancel()
             if stopped.done():
@@ -238,9 +239,17 @@ async def _notices(
         end()
 
 
+def _sent(notice: Notice) -> bytes:
+    """Returns one server-sent event; a short one is written once for all who hear it."""
+    return _event(notice) if len(notice.payload) > MAX_CACHED_KEY_BYTES else _short_event(notice)
+
+
 @lru_cache(maxsize=4)
+def _short_event(notice: Notice) -> bytes:
+    return _event(notice)
+
+
 def _event(notice: Notice) -> bytes:
-    """Returns one server-sent event, written once for all who hear it."""
     topic = " ".join(notice.topic.splitlines()).encode(errors="replace")
     data = b"".join(b"data: %b\n" % line.encode() for line in _lines(notice.payload))
     return b"event: %b\n%b\n" % (topic, data)

@@ -26,6 +26,7 @@ class Turns:
         self._is_for_tasks = False  # the next turn, if both wait
         self._next: asyncio.Handle | None = None
         self._steps: deque[Iterator[None]] = deque()  # one after the other
+        self.now = 0.0  # by the monotonic clock, when `is_over` was asked last
         self._end = 0.0  # of what a turn may take
         self._is_same = False  # the turn in which `_end` was set still lasts
         self._sent = 0  # bytes
@@ -38,7 +39,7 @@ class Turns:
         The loop tells nobody when a turn begins, and to ask it in each turn would cost more than
         most requests. So that is asked once in `TURN_SECONDS`; a turn takes twice as long at most.
         """
-        now = time.monotonic()
+        now = self.now = time.monotonic()
         if now <= self._end:
             return False
         if self._is_same:

@@ -2,30 +2,44 @@
 
 A decoder reads a whole request in one call, which holds the interpreter all along, so that nobody
 else is answered: some 60 ns for each value, however short its text, and 5 ns for each escape. And a
-value of one byte becomes an object of 56. A text takes 1 ns for each byte, and 3 if its last letter
-is one that makes all of them wide; bytes of msgpack and BSON are only copied. Most requests have
-fewer bytes than values are allowed, and are not looked at. To count takes its time too, so it is
-done in a thread, piece by piece.
+value of one byte becomes an object of 56. A text takes 1 ns for each byte, and 3 if one letter,
+beyond the 65,536 first ones of Unicode, makes all of them 4 bytes wide; bytes of msgpack and BSON
+are only copied. Most requests have fewer bytes than values are allowed, and are not looked at. To
+count takes its time too, so it is done in a thread, piece by piece.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Final, Literal, NamedTuple
 
 from holdfast.errors import RequestTooLarge
-from holdfast.limits import MAX_REQUEST_ESCAPES, MAX_REQUEST_TEXT_BYTES, MAX_REQUEST_VALUES
+from holdfast.limits import (
+    MAX_REQUEST_DECODED_BYTES,
+    MAX_REQUEST_ESCAPES,
+    MAX_REQUEST_TEXT_BYTES,
+    MAX_REQUEST_VALUES,
+)
 
 Form = Literal["json", "msgpack", "bson"]
 
 
 class Count(NamedTuple):
-    """The values that were found so far, and the bytes of texts among them."""
+    """The values that were found so far, and the bytes of texts among them: as they came, and as
+    Python holds them, if that may be too much."""
 
     values: int
     text_bytes: int = 0
+    decoded_bytes: int = 0
 
 
 _PIECE_BYTES: Final = 64 * 1024  # that are counted in one step
 _STEP_VALUES: Final = 5_000  # of msgpack and BSON, likewise
+_WIDTH: Final = 4  # bytes of each letter of a text, if one of them needs as many
+# Only a longer request can decode to too much.
+_SURELY_NARROW_BYTES: Final = MAX_REQUEST_DECODED_BYTES // _WIDTH
+_WIDE_BYTES: Final = tuple(bytes([first]) for first in range(0xF0, 0xF5))  # begin such a letter
+_ESCAPE_BYTES: Final = 5  # of an escape, beside that of its letter
+_WIDE_ESCAPE: Final = re.compile(rb"\\u[dD][89abAB]")  # the first half of one
 
 
 def refuse_long_decoding(payload: bytes, form: Form, most: int = MAX_REQUEST_VALUES) -> None:
@@ -34,7 +48,8 @@ def refuse_long_decoding(payload: bytes, form: Form, most: int = MAX_REQUEST_VAL
     if len(payload) <= most:  # each has a byte of its own at least
         return
     if form == "json":
-        refuse_long_text(payload)
+        if len(payload) > MAX_REQUEST_TEXT_BYTES:
+            raise _too_much_text()
         if len(payload) > 2 * MAX_REQUEST_ESCAPES:
             _refuse_too_many_escapes(payload)
     for found in _COUNTERS[form](payload):
@@ -45,18 +60,91 @@ def refuse_long_decoding(payload: bytes, form: Form, most: int = MAX_REQUEST_VAL
             )
         if found.text_bytes > MAX_REQUEST_TEXT_BYTES:
             raise _too_much_text()
+        if found.decoded_bytes > MAX_REQUEST_DECODED_BYTES:
+            raise _too_wide()
+    if form == "json" and len(payload) > _SURELY_NARROW_BYTES:
+        for decoded_bytes in _decoded_bytes(payload):
+            if decoded_bytes > MAX_REQUEST_DECODED_BYTES:
+                raise _too_wide()
 
 
 def refuse_long_text(text: bytes) -> None:
-    """Raises `RequestTooLarge` if a text, or a JSON that is decoded as one, is too long."""
+    """Raises `RequestTooLarge` if a text is too long."""
     if len(text) > MAX_REQUEST_TEXT_BYTES:
         raise _too_much_text()
+    if len(text) > _SURELY_NARROW_BYTES and _decoded(text, 0, len(text)) > (
+        MAX_REQUEST_DECODED_BYTES
+    ):
+        raise _too_wide()
 
 
 def _too_much_text() -> RequestTooLarge:
     return RequestTooLarge(
         f"the request has more than {MAX_REQUEST_TEXT_BYTES:,} bytes of JSON or text",
         hint="Send it in several requests, or send bytes as msgpack, where they are no text.",
+    )
+
+
+def _too_wide() -> RequestTooLarge:
+    most = MAX_REQUEST_DECODED_BYTES // _WIDTH
+    return RequestTooLarge(
+        f"the texts of the request with emoji, or other letters of {_WIDTH} bytes, have more than "
+        f"{most:,} letters",
+        hint="Send them in several requests, or send bytes as msgpack, where they are no text.",
+    )
+
+
+def _decoded(text: bytes, begin: int, end: int) -> int:
+    """Returns the bytes of a text as Python holds it, if it is wide, in which case they count."""
+    if not any(text.find(each, begin, end) >= 0 for each in _WIDE_BYTES):
+        return 0
+    pieces = range(begin, end, _PIECE_BYTES)
+    return _WIDTH * sum(_letters(text[at : min(at + _PIECE_BYTES, end)]) for at in pieces)
+
+
+def _letters(piece: bytes) -> int:
+    """Returns how many letters a part of a text has, as far as it is UTF-8."""
+    return len(piece.decode(errors="ignore"))
+
+
+def _decoded_bytes(payload: bytes) -> Iterator[int]:
+    """Yields the bytes of the wide texts of a JSON so far, as Python holds them."""
+    if not any(_has_wide(payload, *piece) for piece in _pieces(payload)):
+        return
+    found = letters = 0
+    is_in_text = is_wide = False
+    piece = b""
+    for begin, end in _pieces(payload):
+        if is_in_text and not is_wide:  # an escape may be cut into two pieces
+            cut = piece[-_ESCAPE_BYTES:] + payload[begin : begin + _ESCAPE_BYTES]
+            is_wide = _has_wide(cut, 0, len(cut))
+        has_wide = _has_wide(payload, begin, end)
+        piece = payload[begin:end].replace(b"\\\\", b".").replace(b'\\"', b".")
+        for number, part in enumerate(piece.split(b'"')):
+            if number:
+                found += letters * _WIDTH if is_wide else 0
+                letters, is_in_text, is_wide = 0, not is_in_text, False
+            if is_in_text:
+                letters += _letters(part) - _ESCAPE_BYTES * part.count(b"\\u")
+                is_wide = is_wide or (has_wide and _has_wide(part, 0, len(part)))
+        yield found + (letters * _WIDTH if is_wide else 0)
+
+
+def _pieces(payload: bytes) -> Iterator[tuple[int, int]]:
+    """Yields where each piece begins and ends; what a backslash escapes is in the same one."""
+    begin = 0
+    while begin < len(payload):
+        end = begin + _PIECE_BYTES
+        while payload[end - 1 : end] == b"\\":
+            end += 1
+        yield begin, end
+        begin = end
+
+
+def _has_wide(text: bytes, begin: int, end: int) -> bool:
+    return (
+        any(text.find(each, begin, end) >= 0 for each in _WIDE_BYTES)
+        or _WIDE_ESCAPE.search(text, begin, end) is not None
     )
 
 
@@ -93,18 +181,13 @@ def _separators(payload: bytes, begin: int, end: int) -> int:
 def _outside_of_texts(payload: bytes) -> Iterator[Count]:
     found = 0
     is_in_text = False
-    begin, size = 0, len(payload)
-    while begin < size:
-        end = begin + _PIECE_BYTES
-        while payload[end - 1 : end] == b"\\":  # what it escapes is in the same piece
-            end += 1
+    for begin, end in _pieces(payload):
         piece = payload[begin:end].replace(b"\\\\", b"").replace(b'\\"', b"")
         parts = piece.split(b'"')
         outside = b"".join(parts[is_in_text::2])
         found += _separators(outside, 0, len(outside))
         yield Count(found)
         is_in_text ^= len(parts) % 2 == 0
-        begin = end
 
 
 def msgpack_values(payload: bytes) -> Iterator[Count]:
@@ -112,23 +195,26 @@ def msgpack_values(payload: bytes) -> Iterator[Count]:
 
     What is not msgpack is left to the decoder.
     """
-    at, size, found, texts = 0, len(payload), 0, 0
+    at, size, found, texts, decoded = 0, len(payload), 0, 0, 0
+    is_long = size > _SURELY_NARROW_BYTES
     while at < size:
         found += 1
         if found % _STEP_VALUES == 0:
-            yield Count(found, texts)
+            yield Count(found, texts, decoded)
         at += 1
         first = payload[at - 1]
         if 0xA0 <= first <= 0xBF:
             at += first & 0x1F  # so short that the number of values is what counts
         elif 0xC4 <= first <= 0xDB:
-            header, fixed, is_long = _SIZES.get(first, (0, 0, False))
-            length = int.from_bytes(payload[at : at + header], "big") if is_long else 0
+            header, fixed, has_length = _SIZES.get(first, (0, 0, False))
+            length = int.from_bytes(payload[at : at + header], "big") if has_length else 0
             at += header + fixed + length
-            texts += length if first >= _FIRST_TEXT else 0
+            if first >= _FIRST_TEXT:
+                texts += length
+                decoded += _decoded(payload, at - length, min(at, size)) if is_long else 0
         elif 0xDC <= first <= 0xDF:
             at += 2 if first in (0xDC, 0xDE) else 4
-    yield Count(found, texts)
+    yield Count(found, texts, decoded)
 
 
 def bson_values(body: bytes) -> Iterator[Count]:
@@ -136,7 +222,8 @@ def bson_values(body: bytes) -> Iterator[Count]:
 
     What is not BSON is left to the decoder.
     """
-    at, size, found, texts = 4, len(body), 0, 0
+    at, size, found, texts, decoded = 4, len(body), 0, 0, 0
+    is_long = size > _SURELY_NARROW_BYTES
     while at < size:
         kind = body[at]
         at += 1
@@ -144,14 +231,16 @@ def bson_values(body: bytes) -> Iterator[Count]:
             continue  # the end of a document
         found += 1
         if found % _STEP_VALUES == 0:
-            yield Count(found, texts)
+            yield Count(found, texts, decoded)
         for _ in range(_BSON_NAMES.get(kind, 1)):
             at = body.find(b"\0", at) + 1 or size
         fixed, has_length = _BSON_SIZES.get(kind, (0, False))
         length = int.from_bytes(body[at : at + 4], "little") if has_length else 0
         at += fixed + length
-        texts += length if kind != _BSON_BINARY else 0
-    yield Count(found, texts)
+        if has_length and kind != _BSON_BINARY:
+            texts += length
+            decoded += _decoded(body, at - length, min(at, size)) if is_long else 0
+    yield Count(found, texts, decoded)
 
 
 # first byte -> bytes of its header, bytes that always follow, whether the header is their length

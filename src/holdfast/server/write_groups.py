@@ -13,7 +13,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from operator import itemgetter
+from operator import attrgetter
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from holdfast.engine.contract import Outcome
@@ -29,7 +29,7 @@ from holdfast.server.group_time import transact_in_parts
 from holdfast.server.notice_feed import NoticeFeed
 from holdfast.server.recorder import Recorder
 from holdfast.server.turns import Turns
-from holdfast.store import Space, Step, Store
+from holdfast.store import AnyStep, Space, Store
 
 _TRIED_SECONDS: Final = 0.001  # it was begun on the loop, and turned out to be long
 
@@ -39,7 +39,7 @@ Answer: TypeAlias = Callable[[list[Outcome[Any]]], None]
 class GroupedWrites(NamedTuple):
     """The transactions of one caller in the next group."""
 
-    steps: Sequence[Step]
+    steps: Sequence[AnyStep]
     answer: Answer  # called on the loop
     # Asked just before, if its client may be gone and it is then not to be written.
     is_wanted: Callable[[], bool] | None
@@ -90,17 +90,18 @@ class WriteGroups:
 
     def put(
         self,
-        steps: Sequence[Step],
+        steps: Sequence[AnyStep],
         answer: Answer,
         is_wanted: Callable[[], bool] | None = None,
         *,
         is_small: bool = False,
     ) -> None:
         """Runs transactions in the next group, in this order, each for itself."""
-        if self.queued + len(steps) > MAX_QUEUED_WRITES:
+        enqueued = self._enqueued + len(steps)
+        if enqueued - self._dequeued > MAX_QUEUED_WRITES:
             raise ServerBusy(f"{self.queued} writes are already waiting")
         self._waiting.append(GroupedWrites(steps, answer, is_wanted, is_small))
-        self._enqueued += len(steps)
+        self._enqueued = enqueued
         if not self._committing:
             self._committing = True
             # Later in this round of the loop, so that all that has arrived with it comes along.
@@ -123,10 +124,7 @@ class WriteGroups:
     def _write_group(self) -> None:
         # A function of its own: the writer, which may now wait for hours, keeps none of it.
         group = self._next_group()
-        if len(group) == 1:
-            steps = group[0].steps
-        else:
-            steps = [step for request in group for step in request.steps]
+        steps = _steps_of(group)
         begin = time.perf_counter()
         try:
             outcomes = transact_in_parts(self._store, steps)
@@ -145,17 +143,15 @@ class WriteGroups:
             self._orders.put(True)
 
     def _may_commit_on_loop(self) -> bool:
-        waiting = self._waiting
         return (
-            len(waiting) <= MAX_GROUP_ON_LOOP
-            and all([request.is_small for request in waiting])
-            and sum([len(request.steps) for request in waiting]) <= MAX_GROUP_ON_LOOP
+            self.queued <= MAX_GROUP_ON_LOOP
+            and all([request.is_small for request in self._waiting])
             and time.monotonic() >= self._loop_commits_after
         )
 
     def _commit_on_loop(self) -> bool:
         group = self._next_group()
-        steps = [step for request in group for step in request.steps]
+        steps = _steps_of(group)
         begin = time.monotonic()
         outcomes = self._store.try_transact_many(steps) if steps else []
         if outcomes is None:
@@ -185,12 +181,13 @@ class WriteGroups:
 
     def _next_group(self) -> Group:
         group: Group = []
-        size = 0
-        while self._waiting and size < MAX_GROUP_TRANSACTIONS:
-            request = self._waiting.popleft()
-            size += len(request.steps)
+        size, waiting = 0, self._waiting
+        while waiting and size < MAX_GROUP_TRANSACTIONS:
+            request = waiting.popleft()
+            steps, _, is_wanted, _ = request
+            size += len(steps)
             # Whose client went away before its turn is not written.
-            if request.is_wanted is None or request.is_wanted():
+            if is_wanted is None or is_wanted():
                 group.append(request)
         self._dequeued += size
         return group
@@ -209,16 +206,21 @@ class WriteGroups:
         else:
             self._committing = False
         begin = 0
-        written = self.written
-        for request in group:
-            written.update(map(_space_of, request.steps))
-            end = begin + len(request.steps)
+        for steps, answer, _, _ in group:
+            self.written.update(map(_space_of, steps))
+            end = begin + len(steps)
             try:
-                request.answer(outcomes[begin:end])
+                answer(outcomes[begin:end])
             except Exception as error:
                 self._report(error)  # one that can't be answered keeps no one else from it
             begin = end
             yield
+
+
+def _steps_of(group: Group) -> Sequence[AnyStep]:
+    if len(group) == 1:
+        return group[0].steps
+    return [step for request in group for step in request.steps]
 
 
 def _forget_frames(error: BaseException | None) -> None:
@@ -229,4 +231,4 @@ def _forget_frames(error: BaseException | None) -> None:
         error.__context__, error = None, error.__context__
 
 
-_space_of = itemgetter(0)  # of a `Step`
+_space_of = attrgetter("space")

@@ -228,7 +228,7 @@ class _CountedTransaction:
         self._before_write()
         self._tx.put(key, value)
 
-    def put_all(self, pairs: dict[bytes, bytes]) -> None:
+    def put_all(self, pairs: dict[bytes, bytes], *, checked: bool = False) -> None:
         for key, value in pairs.items():
             self.put(key, value)
 

@@ -1,0 +1,207 @@
+"""Several processes that serve one store on the same ports: `holdfast serve --processes N`.
+
+The first process serves nobody. It reserves the ports, starts the others, passes signals on to
+them, replaces one that ends unexpectedly, and ends when all of them have. Each of the others is a
+whole server that listens on the same ports; the system spreads connections over them. What they
+share is the store: commits, notices and waits reach across processes as they do between servers.
+"""
+
+import ctypes
+import logging
+import os
+import select
+import signal
+import socket
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+
+from holdfast.errors import CannotServe, HoldfastError
+from holdfast.limits import RESTARTED_PROCESS_SECONDS
+from holdfast.server.addresses import Address
+
+_log = logging.getLogger(__name__)
+
+_PASSED_ON: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_DIE_WITH_PARENT: Final = 1  # PR_SET_PDEATHSIG
+_READ_BYTES: Final = 65_536
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """What a process says when it serves, or why it can't."""
+
+    addresses: list[Address] = []
+    has_users: bool = False
+    error: str = ""
+    hint: str = ""
+
+
+Serve = Callable[[Callable[[Report], None]], None]  # runs one server, and reports when it is ready
+
+
+class ReservedPorts:
+    """Addresses whose ports are this program's, whether or not one of its processes listens."""
+
+    def __init__(self, *addresses: Address) -> None:
+        self._sockets: list[socket.socket] = []
+        self.addresses = []
+        try:
+            for address in addresses:
+                # Without sharing first: two programs on one port would each get some connections.
+                address.bind(shared=False).close()
+                bound = address.bind(shared=True)
+                self._sockets.append(bound)
+                self.addresses.append(Address(address.host, bound.getsockname()[1]))
+        except HoldfastError:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        for each in self._sockets:
+            each.close()
+
+
+class ProcessGroup:
+    """The processes of one server, and the signals for them."""
+
+    def __init__(self, count: int, serve: Serve) -> None:
+        self._count = count
+        self._serve = serve
+        self._running: dict[int, int] = {}  # by process, where it reports
+        self._ready: dict[int, Report] = {}
+        self._restarts: list[float] = []  # when to replace those that have ended
+        self._stopping = False
+        self._failure: Report | None = None
+
+    def run(self, ready: Callable[[Report], None]) -> None:
+        """Serves until a signal ends it; `ready` is called once all processes serve."""
+        waking, woken = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        before = {each: signal.signal(each, _do_nothing) for each in (*_PASSED_ON, signal.SIGCHLD)}
+        wakeup = signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
+        try:
+            for _ in range(self._count):
+                self._start()
+            is_announced = False
+            while self._running or self._restarts:
+                self._wait(waking)
+                if not is_announced and len(self._ready) == self._count:
+                    is_announced = True
+                    ready(next(iter(self._ready.values())))
+        finally:
+            signal.set_wakeup_fd(wakeup)
+            for each, handler in before.items():
+                signal.signal(each, handler)
+            os.close(waking)
+            os.close(woken)
+        if self._failure is not None:
+            raise CannotServe(self._failure.error, hint=self._failure.hint or None)
+
+    def _start(self) -> None:
+        reading, writing = os.pipe2(os.O_CLOEXEC)
+        parent = os.getpid()
+        process = os.fork()
+        if process == 0:
+            os.close(reading)
+            _be_a_server(self._serve, writing, parent)
+        os.close(writing)
+        self._running[process] = reading
+
+    def _wait(self, waking: int) -> None:
+        """Waits for a signal, a report, or the time to replace a process."""
+        polling = select.poll()
+        for number in (waking, *self._running.values()):
+            polling.register(number, select.POLLIN)
+        soonest = min(self._restarts, default=None)
+        pause = None if soonest is None else max(0.0, soonest - time.monotonic()) * 1000
+        ready = {number for number, _ in polling.poll(pause)}
+        for process, number in list(self._running.items()):
+            if number in ready:
+                self._hear(process, number)
+        if waking in ready:
+            self._pass_on(os.read(waking, _READ_BYTES))
+        for due in [each for each in self._restarts if each <= time.monotonic()]:
+            self._restarts.remove(due)
+            self._start()
+
+    def _hear(self, process: int, reading: int) -> None:
+        """Reads the report of a process; its end means that the process has ended."""
+        content = os.read(reading, _READ_BYTES)
+        if not content:
+            self._note_end(process)
+            return
+        report = msgspec.json.decode(content, type=Report)
+        if report.error:
+            self._failure = self._failure or report
+            self._stop(signal.SIGTERM)
+        else:
+            self._ready[process] = report
+
+    def _note_end(self, process: int) -> None:
+        os.close(self._running.pop(process))
+        was_ready = self._ready.pop(process, None) is not None
+        _, status = os.waitpid(process, 0)
+        if self._stopping:
+            return
+        code = os.waitstatus_to_exitcode(status)
+        if not was_ready:
+            self._failure = Report(error=f"process {process} has ended with {code} at its start")
+            self._stop(signal.SIGTERM)
+            return
+        _log.error("process %d has ended with %d, and is replaced", process, code)
+        self._restarts.append(time.monotonic() + RESTARTED_PROCESS_SECONDS)
+
+    def _pass_on(self, numbers: bytes) -> None:
+        for number in numbers:
+            if number == signal.SIGHUP:
+                self._send(signal.SIGHUP)
+            elif number in _PASSED_ON:
+                self._stop(signal.SIGTERM)
+
+    def _stop(self, number: int) -> None:
+        self._stopping = True
+        self._restarts.clear()
+        self._send(number)
+
+    def _send(self, number: int) -> None:
+        for process in self._running:
+            os.kill(process, number)  # not reaped yet, so the number is still its own
+
+
+def _be_a_server(serve: Serve, writing: int, parent: int) -> None:
+    """Serves in a forked child, and ends it."""
+    code = 1
+    try:
+        signal.set_wakeup_fd(-1)
+        for each in (*_PASSED_ON, signal.SIGCHLD):
+            signal.signal(each, signal.SIG_DFL)
+        _end_with(parent)
+
+        def report(message: Report) -> None:
+            os.write(writing, msgspec.json.encode(message))
+
+        try:
+            serve(report)
+            code = 0
+        except HoldfastError as error:
+            report(Report(error=error.message, hint=error.hint or ""))
+        except OSError as error:
+            report(Report(error=(error.strerror or str(error)).lower()))
+    except BaseException:
+        _log.exception("a process of the server has failed")
+    finally:
+        os._exit(code)
+
+
+def _end_with(parent: int) -> None:
+    """Asks the system to end this process when its parent is killed."""
+    library: Any = ctypes.CDLL(None)
+    if hasattr(library, "prctl"):
+        library.prctl(_DIE_WITH_PARENT, signal.SIGTERM)
+        if os.getppid() != parent:  # killed before it was asked
+            os._exit(1)
+
+
+def _do_nothing(number: int, frame: object) -> None:
+    """Lets a signal wake the program, and nothing else."""
