@@ -1,7 +1,5 @@
 """Logging in and out, and the choice between light and dark: what belongs to no space."""
 
-from urllib.parse import urlsplit
-
 from holdfast.dashboard import templates
 from holdfast.dashboard.sessions import THEMES, LoginSession
 from holdfast.errors import HoldfastError, NotAuthenticated, TooManyLogins
@@ -68,10 +66,8 @@ def _lead(to: str, cookie: str) -> HttpResponse:
 def _inside(request: HttpRequest, to: str) -> str:
     """Returns `to` if it is a page of this dashboard, else its start: no form leads elsewhere."""
     start = f"{request.root}/ui/"
-    parts = urlsplit(to) if to.isprintable() and to.isascii() and "\\" not in to else None
-    if parts is None or parts.scheme or parts.netloc or not to.startswith(start):
-        return start
-    return to
+    is_plain = to.isprintable() and to.isascii() and "\\" not in to
+    return to if is_plain and to.startswith(start) else start
 
 
 def _too_many(wait: float) -> TooManyLogins:

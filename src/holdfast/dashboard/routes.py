@@ -18,6 +18,7 @@ from holdfast.errors import (
     NotFound,
     UnsupportedContent,
 )
+from holdfast.limits import MAX_FORM_BYTES, MAX_STRANGER_BYTES
 from holdfast.server.auth import Identity
 from holdfast.server.http import HttpApi, route
 from holdfast.server.http_exchange import HttpRequest, HttpResponse, error_headers
@@ -92,7 +93,7 @@ async def _post(
     if identity is None and segments != [_OWN, "login"]:
         raise NotAuthenticated("the session has ended")
     visit = Visit(api, request, identity or _NOBODY, session, segments[0] if segments else "")
-    await visit.read_form()
+    await visit.read_form(MAX_STRANGER_BYTES if identity is None else MAX_FORM_BYTES)
     if not session.has_form_token(visit.form.get("token", "")):
         raise Forbidden("the form is not one of this session", hint="Load the page again.")
     if segments == [_OWN, "login"]:

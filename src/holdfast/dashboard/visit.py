@@ -18,7 +18,7 @@ from holdfast.dashboard import copying, templates
 from holdfast.dashboard.menu import menu
 from holdfast.dashboard.sessions import LoginSession
 from holdfast.errors import BadInput
-from holdfast.limits import MAX_FORM_BYTES, MAX_FORM_FIELDS
+from holdfast.limits import DECODED_ON_LOOP_BYTES, MAX_FORM_BYTES, MAX_FORM_FIELDS
 from holdfast.operations import Operation, find
 from holdfast.server import payloads
 from holdfast.server.auth import Identity
@@ -103,11 +103,16 @@ class Visit:
         """Returns a parameter of the query: a filter, a tab, a cursor."""
         return self.request.parameters.get(name, default)
 
-    async def read_form(self) -> None:
-        """Reads the fields of a form that was sent."""
-        body = await self.request.body(MAX_FORM_BYTES)
+    async def read_form(self, most_bytes: int = MAX_FORM_BYTES) -> None:
+        """Reads the fields of a form that was sent; a long one in a thread."""
+        body = await self.request.body(most_bytes)
+
+        def read() -> list[tuple[str, str]]:
+            return parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=MAX_FORM_FIELDS)
+
+        is_long = len(body) > DECODED_ON_LOOP_BYTES
         try:
-            pairs = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=MAX_FORM_FIELDS)
+            pairs = await self.api.dispatcher.decode_in_thread(read) if is_long else read()
         except ValueError:
             raise BadInput(f"a form is UTF-8 and has at most {MAX_FORM_FIELDS} fields") from None
         for name, value in pairs:

@@ -1,0 +1,77 @@
+"""Cookies and forms that are made to hold the server up, or to make it fail."""
+
+import base64
+import time
+from urllib.parse import quote
+
+import pytest
+
+from holdfast.dashboard.sessions import _cookies
+from holdfast.limits import MAX_HEAD_BYTES, MAX_STRANGER_BYTES
+from tests.dashboard.visitor import Visitor
+from tests.server.serving import Server
+
+CPU_SECONDS = 0.5  # a linear reader takes a few milliseconds, a quadratic one ten seconds
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        'a="' + "\\" * MAX_HEAD_BYTES + '"',
+        'a="' + '\\"' * (MAX_HEAD_BYTES // 2) + '"',
+        'a="' + "\\012" * (MAX_HEAD_BYTES // 4) + '"',
+        ";" * MAX_HEAD_BYTES,
+        "a=b;" * (MAX_HEAD_BYTES // 4),
+        "a" + " " * MAX_HEAD_BYTES + "b",
+    ],
+    ids=["backslashes", "quotes", "octal escapes", "semicolons", "many cookies", "blanks"],
+)
+def test_cookies_are_read_in_a_time_that_grows_with_their_length(header: str) -> None:
+    begin = time.thread_time()
+
+    found = _cookies(header + "; holdfast_theme=dark")
+
+    assert time.thread_time() - begin < CPU_SECONDS
+    assert found == {"holdfast_theme": "dark"}
+
+
+@pytest.mark.parametrize(
+    "ticket", [b"\x91" * 30_000, b"\x94\xa1a\x00\xa1n" + b"\x91" * 30_000, b"\xc1", b"\x93\xff"]
+)
+def test_a_cookie_that_is_nested_or_no_ticket_is_no_session(guarded: Server, ticket: bytes) -> None:
+    visitor = Visitor(guarded)
+    visitor.cookies["holdfast_session"] = base64.urlsafe_b64encode(ticket).decode() + ".aaaa"
+
+    assert visitor.read("/ui/default/").status == 401
+
+
+@pytest.mark.parametrize("to", ["//[", "http://[", "/ui/[", "http://[::1]x/", "/ui//[x"])
+def test_a_login_page_is_shown_whatever_page_it_should_lead_to(guarded: Server, to: str) -> None:
+    assert Visitor(guarded).read(f"/ui/-/login?to={quote(to)}").status == 401
+
+
+def test_a_stranger_sends_no_long_form_and_a_user_does(guarded: Server) -> None:
+    stranger, guest = Visitor(guarded), Visitor(guarded)
+    stranger.read("/ui/-/login")
+    guest.log_in("guest", "correct horse battery staple")
+    guest.read("/ui/default/")
+    long = "%41" * MAX_STRANGER_BYTES
+
+    refused = stranger.post("/ui/-/login", name="guest", secret=long)
+    taken = guest.post("/ui/-/theme", theme="dark", to=long)
+
+    assert refused.status == 413
+    assert taken.status == 303
+    assert guest.cookies["holdfast_theme"] == "dark"
+
+
+@pytest.mark.parametrize("body", [b"token=\xff", b"a=b&" * 400_000])
+def test_a_form_that_is_no_text_or_has_too_many_fields_is_refused(
+    server: Server, body: bytes
+) -> None:
+    headers = {"Content-Type": "application/x-www-form-urlencoded"}
+
+    reply = server.request("POST", "/ui/-/theme", body, headers)
+
+    assert reply.status == 400
+    assert "a form is UTF-8 and has at most" in reply.error["message"]
