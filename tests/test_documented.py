@@ -12,6 +12,10 @@ import pytest
 import holdfast
 from holdfast import errors, limits
 from holdfast.defaults import LAYERS
+from holdfast.entities.types import COLUMN_KINDS
+from holdfast.metrics.kinds import KINDS
+from holdfast.tables.policies import MEMBERS, POLICIES
+from holdfast.tables.types import ATTRIBUTE_KINDS
 
 ROOT = Path(__file__).parent.parent
 DOCS = {page.relative_to(ROOT): page.read_text() for page in sorted(ROOT.glob("docs/**/*.md"))}
@@ -64,6 +68,24 @@ def test_every_operation_of_a_layer_is_documented(layer: str) -> None:
 def test_every_layer_has_a_guide_and_words_in_the_glossary(layer: str) -> None:
     assert Path(f"docs/howto/{layer}.md") in DOCS
     assert f"## {layer.capitalize()}\n" in DOCS[Path("docs/glossary.md")]
+
+
+@pytest.mark.parametrize(
+    ("page", "names"),
+    [
+        ("models.md", [rf"\b{name}\b" for name in COLUMN_KINDS]),
+        ("tables.md", [rf"`{name}`" for name in ATTRIBUTE_KINDS]),
+        ("tables.md", [rf'"type": "{name}"' for name in POLICIES]),
+        ("tables.md", [rf'"{name}": ' for name in MEMBERS]),
+        ("metrics.md", [rf"\b{name}" for name in KINDS]),
+    ],
+    ids=["column types", "attribute types", "policies", "members of policies", "kinds of metrics"],
+)
+def test_the_guide_of_a_layer_names_every_entry_of_its_tables(page: str, names: list[str]) -> None:
+    text = DOCS[Path("docs/howto") / page]
+
+    assert names
+    assert [name for name in names if not re.search(name, text)] == []
 
 
 def test_every_dependency_has_its_reason() -> None:

@@ -8,15 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import get_args
 
-import pytest
-
 from holdfast.entities.types import COLUMN_KINDS, COLUMN_TYPES, ColumnType
 
 PACKAGE = Path(__file__).parent.parent.parent / "src" / "holdfast"
 MODULES = [
     path
-    for folder in ("entities", "entities/codegen", "tasks")
-    for path in sorted((PACKAGE / folder).glob("*.py"))
+    for path in sorted(PACKAGE.rglob("*.py"))
     if path.name not in ("types.py", "bson_codec.py")  # whose names are BSON's
 ]
 
@@ -43,11 +40,16 @@ for name in [name for name in sys.modules if name.startswith("holdfast.entities"
     if not name.endswith((".types", ".order", ".values")):  # which have not read the table
         del sys.modules[name]
 
+from hypothesis import find
+
 import holdfast
+from holdfast.dashboard.entity_filters import Typed, as_filters
 from holdfast.entities import Model, column
 from holdfast.entities.codegen import generate
 from holdfast.entities.schema_file import parse_schema
 from holdfast.errors import BadValue
+from holdfast.testing.factories import Factory, sequence
+from holdfast.testing.strategies import objects
 
 TEXT = '''
 schema: shop
@@ -85,6 +87,10 @@ with holdfast.open("store") as store:
         assert "is not of type Day" in refusal(put)
     assert "above 99999" in refusal(lambda: store.entities.put(Order(sent=100_000)))
 
+assert Factory(Order, sent=sequence(int)).build().sent == 1
+assert 5 < find(objects(Order), lambda order: (order.sent or 0) > 5).sent < 100_000
+assert as_filters(schema.tables[0], [Typed("sent", "=", "7")])[0]["values"] == [7]
+
 python, go, typescript = (generate([schema], each) for each in ("py", "go", "ts"))
 assert 'sent: int = column(type="Day", default=20773)' in python, python
 assert 'late: set[int] | None = column(subtype="Day")' in python, python
@@ -98,19 +104,23 @@ def test_the_table_has_the_types_that_type_checkers_know() -> None:
     assert tuple(COLUMN_KINDS) == get_args(ColumnType) == COLUMN_TYPES
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
-def test_no_other_module_decides_by_the_name_of_a_type(path: Path) -> None:
+def test_no_other_module_decides_by_the_name_of_a_type() -> None:
     def names(nodes: Sequence[ast.expr | None]) -> list[str]:
         inner = [part for node in nodes if node is not None for part in ast.walk(node)]
         constants = [node.value for node in inner if isinstance(node, ast.Constant)]
         return [value for value in constants if isinstance(value, str) and value in COLUMN_TYPES]
 
     found = []
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Compare):
-            found += names([node.left, *node.comparators])
-        elif isinstance(node, ast.Dict):
-            found += names([*node.keys, *node.values])
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            named: list[str] = []
+            if isinstance(node, ast.Compare):
+                named = names([node.left, *node.comparators])
+            elif isinstance(node, ast.Dict):
+                named = names([*node.keys, *node.values])
+            elif isinstance(node, ast.MatchValue):
+                named = names([node.value])
+            found += [(path.relative_to(PACKAGE).as_posix(), name) for name in named]
 
     assert found == []
 

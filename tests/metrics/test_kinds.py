@@ -41,6 +41,7 @@ FLAG = Kind(
     bind=Flag,
     operations={"raise": WriteOperation(whole_height, Flag.raise_flag)},
     series_values="height",
+    charted_values=("height",),
     has_series_value=lambda value: value == "height",
     series_point=lambda *given: lambda begins, ends: 1,
     family=lambda reader, keys, name, metric, now: Family(
@@ -95,6 +96,12 @@ def test_the_type_of_a_spec_names_all_kinds() -> None:
     assert sorted(known["enum"]) == sorted(operations)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_dashboard_offers_values_that_a_series_has(kind: str) -> None:
+    assert KINDS[kind].charted_values
+    assert all(map(KINDS[kind].has_series_value, KINDS[kind].charted_values))
+
+
 def test_no_module_beside_the_table_compares_the_type_of_a_metric() -> None:
     """`records.py` may: `Metric.require_type` refuses a read that belongs to another kind, and
     `registry.py` refuses a spec of another kind than the stored one."""
@@ -111,3 +118,24 @@ def test_no_module_beside_the_table_compares_the_type_of_a_metric() -> None:
     }
 
     assert found - {"prometheus.py"} == {"records.py", "registry.py"}
+
+
+def test_no_other_package_decides_by_the_name_of_a_kind() -> None:
+    layer = Path(kinds.__file__).parent
+    found = {
+        path.relative_to(layer.parent).as_posix()
+        for path in layer.parent.rglob("*.py")
+        if path.parent != layer
+        for node in ast.walk(ast.parse(path.read_text()))
+        for side in decisive(node)
+        if isinstance(side, ast.Constant) and side.value in KINDS
+    }
+
+    assert found == set()
+
+
+def decisive(node: ast.AST) -> list[ast.expr | None]:
+    """Returns what a comparison compares, or the keys of a table."""
+    if isinstance(node, ast.Compare):
+        return [node.left, *node.comparators]
+    return [*node.keys] if isinstance(node, ast.Dict) else []

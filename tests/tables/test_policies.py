@@ -10,7 +10,7 @@ from holdfast.errors import InvalidTableSchema
 from holdfast.store import Store
 from holdfast.tables import policies
 from holdfast.tables.plan import Values
-from holdfast.tables.policies import POLICIES, Policy, PolicyKind, policy_of
+from holdfast.tables.policies import MEMBERS, POLICIES, Member, Policy, PolicyKind, policy_of
 from holdfast.tables.row_writer import RowWriter
 from holdfast.tables.schema import normalise
 from tests.tables.schemas import example, hash_on, range_on, simple
@@ -146,6 +146,25 @@ def test_an_entry_in_the_table_is_all_that_a_new_policy_needs(
         store.tables.put("simple", {"key": "a", "place": place, "value": "x"})
 
     assert [row["place"] for row in store.tables.get("simple", {"key": "a"}).items] == [2]
+
+
+def test_an_entry_in_the_table_is_all_that_a_new_member_needs(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(MEMBERS, "pause", Member("grace_ms", per_second=1000, above=0))
+    monkeypatch.setitem(POLICIES, "paused", PolicyKind(needs=frozenset({"pause"})))
+    policy = {"type": "paused", "pause": "2 min"}
+    store.tables.create(simple(revisionRetentionPolicy=policy))
+
+    stored = store.tables.schema("simple")["revisionRetentionPolicy"]
+    assert stored == {"type": "paused", "pause": 120}
+    assert policy_of({"revisionRetentionPolicy": stored}) == Policy(type="paused", grace_ms=120_000)
+    with pytest.raises(InvalidTableSchema, match="pause must be a number of seconds, above 0"):
+        store.tables.create(simple(revisionRetentionPolicy={"type": "paused"}))
+
+
+def test_every_field_of_a_policy_is_filled_by_a_member() -> None:
+    assert {member.field for member in MEMBERS.values()} == {*Policy.__struct_fields__} - {"type"}
 
 
 def test_no_other_module_of_the_layer_names_a_policy() -> None:

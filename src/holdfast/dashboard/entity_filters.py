@@ -1,5 +1,7 @@
 """Filters of entities as they are typed: a column, an operator and a text."""
 
+from collections.abc import Callable
+from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -7,6 +9,7 @@ import msgspec
 from holdfast.dashboard.visit import Visit
 from holdfast.entities.schema import Index, Schema, Table
 from holdfast.entities.schema_dump import dump_schema
+from holdfast.entities.types import COLUMN_KINDS
 from holdfast.errors import BadInput
 from holdfast.limits import MAX_SHOWN_FILTERS
 
@@ -20,8 +23,13 @@ OPERATORS: Final = {
     "<=": "is at most",
 }
 _SEVERAL: Final = ("IN", "><")
-_NUMBERS: Final = {"Int": int, "Uint": int, "Float": float}
 _FLAGS: Final = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+_READERS: Final[dict[type, Callable[[str], Any]]] = {
+    int: int,
+    float: float,
+    bool: lambda text: _FLAGS[text.lower()],
+    datetime: lambda text: {"$date": text},
+}  # by the Python type of the column's values; all others are taken as they are typed
 
 
 class Typed(NamedTuple):
@@ -54,27 +62,22 @@ def as_filters(table: Table | None, typed: list[Typed]) -> list[dict[str, Any]]:
 def _values(table: Table | None, typed: Typed) -> list[Any]:
     texts = typed.text.split(",") if typed.operator in _SEVERAL else [typed.text]
     column = table.column(typed.column) if table else None
-    kind = column.type if column else ""
-    return [_value(kind, typed.column, text.strip()) for text in texts]
+    type = column.type if column else ""
+    return [_value(type, typed.column, text.strip()) for text in texts]
 
 
-def _value(kind: str, column: str, text: str) -> Any:
+def _value(type: str, column: str, text: str) -> Any:
     """Reads a text as a value; without a column it is JSON, or else the text itself.
 
     >>> _value("Int", "age", "7"), _value("Text", "name", "7"), _value("", "free", "7")
     (7, '7', 7)
     """
-    try:
-        if kind in _NUMBERS:
-            return _NUMBERS[kind](text)
-        if kind == "Bool":
-            return _FLAGS[text.lower()]
-    except (ValueError, KeyError):
-        raise BadInput(f"{column} is of type {kind}, and {text!r:.100} is not") from None
-    if kind == "Timestamp":
-        return {"$date": text}
-    if kind:
-        return text
+    if type:
+        read = _READERS.get(COLUMN_KINDS[type].python, str)
+        try:
+            return read(text)
+        except (ValueError, KeyError):
+            raise BadInput(f"{column} is of type {type}, and {text!r:.100} is not") from None
     try:
         return msgspec.json.decode(text)
     except msgspec.DecodeError:

@@ -13,13 +13,9 @@ from holdfast.limits import (
     MAX_RANKED_BUCKETS,
     ROWS_PER_PAGE,
 )
+from holdfast.metrics.kinds import KINDS
 from holdfast.server.http_exchange import HttpResponse
 
-_VALUES: Final = {
-    "counter": ("total", "per_second"),
-    "gauge": ("last", "mean", "min", "max"),
-    "distribution": ("p50", "p99", "mean", "count"),
-}
 _TONES: Final = ("accent", "two", "three", "four", "dim")
 _PREFIX: Final = "prefix"
 
@@ -68,11 +64,12 @@ async def metric(visit: Visit) -> HttpResponse:
         raise BadInput(f"no metric {name!r:.200} is defined", hint="Its prefix may be another one.")
     sequence = _sequence(visit, spec)
     entity = parts_of(visit.parameter("entity"))
-    value = visit.parameter("value") or _VALUES[spec.type][0]
+    value = visit.parameter("value") or KINDS[spec.type].charted_values[0]
     lines: list[Line] = []
     times: list[float] = []
     for each, tone in zip(found, _TONES, strict=False):
-        wanted = value if found[each].type == spec.type else _VALUES[found[each].type][0]
+        type = found[each].type
+        wanted = value if type == spec.type else KINDS[type].charted_values[0]
         read = await _series(visit, each, entity, sequence, wanted)
         times = [read.start + at * read.step for at in range(len(read.values))]
         lines.append(Line(f"{each} {wanted}", read.values, tone))
@@ -81,7 +78,7 @@ async def metric(visit: Visit) -> HttpResponse:
         title=name,
         spec=spec,
         sequence=sequence,
-        values=_VALUES[spec.type],
+        values=KINDS[spec.type].charted_values,
         value=value,
         others=[each for each in known if each != name],
         chart=Chart(f"{name}, {value}", times, lines),
@@ -114,7 +111,7 @@ async def _series(visit: Visit, metric: str, entity: list[str], sequence: Any, v
 
 async def _top(visit: Visit, spec: Any, sequence: Any) -> list[Any] | None:
     """Returns the entities with the highest totals of a counter; None if there are too many."""
-    if spec.type != "counter":
+    if not KINDS[spec.type].has_counters:
         return []
     try:
         found: list[Any] = await visit.call(

@@ -38,11 +38,12 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     bind: Callable[[Keys, str, StoredSpec], Any]  # a metric under a prefix, for its operations
     operations: Mapping[str, WriteOperation]  # by `op`
     series_values: str  # the values that a series can show, as a list in words
+    charted_values: tuple[str, ...]  # those that the dashboard offers, the most useful first
     has_series_value: Callable[[Any], bool]
     series_point: Callable[..., Point]
     family: Callable[..., Family]  # what scrapers see
     conflict: Callable[[str, Metric, Metric], str | None] = lambda name, old, new: None
-    has_counters: bool = False  # its buckets hold counters, which `buckets` can list
+    has_counters: bool = False  # its buckets hold counters, which `buckets` lists and `top` ranks
     removers: Mapping[str, Remover] = {}  # of what it lets expire beside its buckets
 
 
@@ -79,6 +80,7 @@ KINDS: Final[dict[str, Kind]] = {
         bind=Counter,
         operations={"incr": WriteOperation(_check_units, _incr)},
         series_values=", ".join(counters.SERIES_VALUES),
+        charted_values=("total", "per_second"),
         has_series_value=counters.SERIES_VALUES.__contains__,
         series_point=counters.series_point,
         family=counters.family,
@@ -91,6 +93,7 @@ KINDS: Final[dict[str, Kind]] = {
             "add": WriteOperation(_check_signed_units, _add),
         },
         series_values=", ".join(gauges.SERIES_VALUES),
+        charted_values=("last", "mean", "min", "max"),
         has_series_value=gauges.SERIES_VALUES.__contains__,
         series_point=gauges.series_point,
         family=gauges.family,
@@ -100,6 +103,7 @@ KINDS: Final[dict[str, Kind]] = {
         bind=Distribution,
         operations={"record": WriteOperation(_check_sample, Distribution.record)},
         series_values=f"{', '.join(distributions.SERIES_VALUES)} and quantiles such as p50",
+        charted_values=("p50", "p99", "mean", "count"),
         has_series_value=distributions.has_series_value,
         series_point=distributions.series_point,
         family=distributions.family,

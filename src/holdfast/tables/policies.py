@@ -1,8 +1,8 @@
 """Retention policies: which rows of a table stay, and for how long.
 
 One entry of `POLICIES` says everything about a policy: the members that a schema must give it, what
-else the schema must have, and what a put removes or expires. The rest of the layer asks a table's
-`Policy` and knows no policy by name.
+else the schema must have, and what a put removes or expires. One entry of `MEMBERS` says everything
+about a member. The rest of the layer asks a table's `Policy` and knows no policy by name.
 
 A policy is applied in the transaction of every put, to the record or hash key that the put touched.
 Rows that already have an expiry are neither counted nor touched. Once the present policy has been
@@ -13,7 +13,7 @@ applied to it.
 """
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, TypeGuard
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeGuard
 
 import msgspec
 
@@ -31,8 +31,34 @@ if TYPE_CHECKING:  # both import this module
 
 Schema = dict[str, Any]
 
-_MEMBERS: Final = {"type", "count", "interval", "grace_ttl", "ttl"}
-_DURATIONS: Final = {"interval", "grace_ttl", "ttl"}
+
+class Member(NamedTuple):
+    """A member of a schema's policy beside its type: which numbers fit, and where they go."""
+
+    field: str  # of `Policy`
+    per_second: int = 0  # the field's units in a second, if it is a duration; else it is a count
+    least: float | None = None
+    above: float | None = None
+    least_units: int = 0  # what a shorter duration becomes
+
+    @property
+    def is_duration(self) -> bool:
+        return self.per_second > 0
+
+    def converted(self, value: Any) -> int:
+        """Returns a checked value in the units of its field."""
+        if not self.is_duration:
+            return int(value)
+        return max(self.least_units, round(seconds_of(value) * self.per_second))
+
+
+# In the order in which they are checked.
+MEMBERS: Final[dict[str, Member]] = {
+    "ttl": Member("ttl_ms", per_second=1000, above=0),
+    "grace_ttl": Member("grace_ms", per_second=1000, least=0),
+    "interval": Member("interval_ticks", per_second=10_000_000, above=0, least_units=1),
+    "count": Member("count"),
+}
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,7 +118,9 @@ def normalise_policy(policy: Any, before: Any) -> Any:
     if not isinstance(policy, Mapping):
         return policy
     found = dict(policy)
-    for name in _DURATIONS & found.keys():
+    for name in found:
+        if name not in MEMBERS or not MEMBERS[name].is_duration:
+            continue
         try:
             found[name] = durations.normalised(found[name])
         except ValueError as error:
@@ -114,10 +142,10 @@ def check_policy(schema: dict[str, Any]) -> None:
     policy = schema["revisionRetentionPolicy"]
     members = policy if isinstance(policy, Mapping) else {}
     for name in members:
-        if name not in _MEMBERS:
+        if name != "type" and name not in MEMBERS:
             raise InvalidTableSchema(
                 f"Unknown revision policy attribute: {shown(name)}"
-                f"{did_you_mean(name, sorted(_MEMBERS))}"
+                f"{did_you_mean(name, sorted(['type', *MEMBERS]))}"
             )
     kind = members.get("type")
     found = POLICIES.get(kind) if isinstance(kind, str) else None
@@ -130,10 +158,13 @@ def check_policy(schema: dict[str, Any]) -> None:
     # RESTBase reports.
     none: frozenset[str] = frozenset()
     for required in (none, found.needs):
-        _check_number(members, "ttl", required, above=0)
-        _check_number(members, "grace_ttl", required, least=0)
-        _check_number(members, "interval", required, above=0)
-        _check_count(members, required, found.least_count)
+        for name, member in MEMBERS.items():
+            if name not in members and name not in required:
+                continue
+            if member.is_duration:
+                _check_duration(name, members.get(name), member)
+            else:
+                _check_count(name, members.get(name), found.least_count)
     if found.check is not None:
         found.check(schema)
     if not found.keeps_all and schema["options"].get("default_time_to_live") is not None:
@@ -147,14 +178,13 @@ def policy_of(schema: dict[str, Any]) -> Policy:
     stated = schema.get("revisionRetentionPolicy") or {"type": "all"}
     kind = stated["type"]
     if kind == "latest" and stated["count"] == 0:
-        return Policy(type="ttl", ttl_ms=_milliseconds(stated["grace_ttl"]))
-    return Policy(
-        type=kind,
-        count=int(stated.get("count", 0)),
-        interval_ticks=max(1, round(seconds_of(stated.get("interval", 0)) * 10_000_000)),
-        grace_ms=_milliseconds(stated.get("grace_ttl", 0)),
-        ttl_ms=_milliseconds(stated.get("ttl", 0)),
-    )
+        return Policy(type="ttl", ttl_ms=MEMBERS["grace_ttl"].converted(stated["grace_ttl"]))
+    fields: dict[str, Any] = {
+        member.field: member.converted(stated[name])
+        for name, member in MEMBERS.items()
+        if name in stated
+    }
+    return Policy(type=kind, **fields)
 
 
 def effective_policy(schema: dict[str, Any]) -> dict[str, Any]:
@@ -162,34 +192,20 @@ def effective_policy(schema: dict[str, Any]) -> dict[str, Any]:
     stated = schema.get("revisionRetentionPolicy") or {"type": "all"}
     needed = POLICIES[stated["type"]].needs
     return {
-        name: seconds_of(value) if name in _DURATIONS else value
+        name: seconds_of(value) if name != "type" and MEMBERS[name].is_duration else value
         for name, value in stated.items()
         if name == "type" or name in needed
     }
-
-
-def _milliseconds(duration: float | str) -> int:
-    return round(seconds_of(duration) * 1000)
 
 
 def _is_number(value: Any) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e12
 
 
-def _check_number(
-    policy: Mapping[str, Any],
-    name: str,
-    needed: frozenset[str],
-    *,
-    least: float | None = None,
-    above: float | None = None,
-) -> None:
-    if name not in policy and name not in needed:
-        return
-    value = policy.get(name)
-    number = (
-        seconds_of(value) if isinstance(value, str) else value
-    )  # `normalise_policy` has accepted it
+def _check_duration(name: str, value: Any, member: Member) -> None:
+    # `normalise_policy` has accepted the text.
+    number = seconds_of(value) if isinstance(value, str) else value
+    least, above = member.least, member.above
     fits = _is_number(number) and (
         number >= least if least is not None else above is None or number > above
     )
@@ -201,13 +217,10 @@ def _check_number(
         )
 
 
-def _check_count(policy: Mapping[str, Any], needed: frozenset[str], least: int) -> None:
-    if "count" not in policy and "count" not in needed:
-        return
-    value = policy.get("count")
+def _check_count(name: str, value: Any, least: int) -> None:
     if not _is_number(value) or value != int(value) or value < least:
         raise InvalidTableSchema(
-            f"count must be a number, an integer of at least {least}, not {shown(value)}"
+            f"{name} must be a number, an integer of at least {least}, not {shown(value)}"
         )
 
 

@@ -144,10 +144,10 @@ def _deriver(column: "Col[Any]") -> Callable[[int], Any]:
         return lambda number: datetime.fromtimestamp(BEGINNING + number, UTC)
     if not kind.is_sized:
         return kind.python  # an integer or a float
-    return lambda number: _sized(f"{column.attribute}-{number}", column)
+    encode: Callable[[str], str | bytes] = str.encode if kind.python is bytes else str
+    return lambda number: _last_part(encode(f"{column.attribute}-{number}"), column)
 
 
-def _sized(text: str, column: "Col[Any]") -> str | bytes:
-    """Returns the end of `text` that fits, for that is where the number is."""
-    whole = text.encode() if column.type == "Binary" else text
+def _last_part(whole: str | bytes, column: "Col[Any]") -> str | bytes:
+    """Returns the end of a value that fits its column: the number is at the end."""
     return whole if column.max_len is None else whole[max(0, len(whole) - column.max_len) :]

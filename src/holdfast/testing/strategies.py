@@ -13,6 +13,7 @@ must match a pattern are drawn by it in strict tables, and are any text in other
 enforced.
 """
 
+import builtins
 from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
 
@@ -112,8 +113,10 @@ def _columns(draw: st.DrawFn) -> Column:
     type = draw(st.sampled_from(COLUMN_TYPES))
     kind = COLUMN_KINDS[type]
     choices: list[Any] = []
-    if type in ("Int", "Text"):
-        choices = draw(st.lists(_NAMES if type == "Text" else _integers("Int"), max_size=3))
+    if kind.is_text:
+        choices = draw(st.lists(_NAMES, max_size=3))
+    elif kind.bounds is not None:
+        choices = draw(st.lists(_typed(type), max_size=3))
     return Column(
         name=draw(_NAMES),
         type=type,
@@ -144,26 +147,19 @@ def _values(column: Column, *, longest: int, strict: bool) -> st.SearchStrategy[
 
 def _typed(type: ColumnType, longest: int = _LONGEST) -> st.SearchStrategy[Any]:
     """Values of a type of column; the elements of a container in a container are texts."""
-    match type:
-        case "Int" | "Uint":
-            return _integers(type)
-        case "Float":
-            return st.floats(allow_nan=False)
-        case "Bool":
-            return st.booleans()
-        case "Text":
-            return st.text(_LETTERS, max_size=longest)
-        case "Binary":
-            return st.binary(max_size=longest)
-        case "Timestamp":
-            return st.datetimes(timezones=st.just(UTC)).map(_in_milliseconds)
-        case _:
-            return _containers(type, st.text(_LETTERS, max_size=longest), _MOST_ELEMENTS)
-
-
-def _integers(type: ColumnType) -> st.SearchStrategy[int]:
-    low, high = COLUMN_KINDS[type].bounds or (None, None)
-    return st.integers(low, high)
+    kind = COLUMN_KINDS[type]
+    if kind.is_container:
+        return _containers(type, st.text(_LETTERS, max_size=longest), _MOST_ELEMENTS)
+    low, high = kind.bounds or (None, None)
+    drawn: dict[builtins.type, st.SearchStrategy[Any]] = {
+        int: st.integers(low, high),
+        float: st.floats(allow_nan=False),
+        bool: st.booleans(),
+        str: st.text(_LETTERS, max_size=longest),
+        bytes: st.binary(max_size=longest),
+        datetime: st.datetimes(timezones=st.just(UTC)).map(_in_milliseconds),
+    }
+    return drawn[kind.python]
 
 
 def _in_milliseconds(moment: datetime) -> datetime:
