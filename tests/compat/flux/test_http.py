@@ -156,6 +156,26 @@ def test_scores_bound_a_query(two: Flux) -> None:
     assert two.results("x", "y", maxScore="8abc", maxResults=2) == ["b", "c"]
 
 
+@pytest.mark.parametrize(
+    ("score", "found"),
+    [
+        ("8abc", ["a"]),
+        (" 8", ["a"]),
+        ("8.9", ["a"]),
+        ("1_0", []),
+        ("0x9", ["a", "b"]),
+        ("\u0669", ["a", "b"]),
+        ("9" * 40, []),
+        ("-" + "9" * 40, ["a", "b"]),
+    ],
+)
+def test_numbers_of_parameters_are_read_as_ruby_does(
+    two: Flux, score: str, found: list[str]
+) -> None:
+    """Leading digits with a sign, and 0 if there are none; a negative one is no bound (D16)."""
+    assert two.results("x", min_score=score) == found
+
+
 def test_pages_hold_each_value_once(two: Flux) -> None:
     """D17, D23, D24."""
     id = two.deploy(ADD)
@@ -233,11 +253,14 @@ def test_a_stored_union_is_a_snapshot(two: Flux) -> None:
 
 
 def test_a_stored_union_may_be_asked_for_by_a_form(two: Flux) -> None:
-    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    form = {"Content-Type": "application/x-www-form-urlencoded; charset=utf-8"}
+    two.send(two.deploy(ADD), add("k\u00fcche", "e"))
 
     kept = two.call("POST", "/distinct", b"keys%5B%5D=x&keys[]=y", **form)[1]
+    in_both = two.call("POST", "/distinct?keys[]=x", "keys[]=k\u00fcche".encode(), **form)[1]
 
     assert two.distinct(kept["key"]) == 4
+    assert two.distinct(in_both["key"]) == 3
 
 
 @pytest.mark.parametrize(
@@ -357,11 +380,16 @@ def test_an_event_puts_its_job_in_its_own_transaction(flux: Flux) -> None:
         ("6", 6),
         (" 9 ", 9),
         ("0x10", 16),
+        ("010", 8),  # octal, as Ruby reads it
+        ("0b1_01", 5),
         (7.9, 7),
         (0, None),
         (-5, None),
         ("x", None),
         (True, None),
+        ("09", None),
+        ("\u0663", None),  # a digit, but not one of Ruby's
+        ({"no": "score"}, None),
     ],
 )
 def test_a_score_is_an_integer_in_one_form_or_another(

@@ -9,7 +9,17 @@ import msgspec
 __all__ = ["FluxError", "Parameters", "event_of", "events_in", "leading_integer"]
 
 MAX_SCORE: Final = 2**31 - 1
-_INTEGER: Final = re.compile(r"\s*([+-]?\d+)")
+_LEADING_INTEGER: Final = re.compile(r"\s*([+-]?[0-9]+(?:_[0-9]+)*)")
+# What Ruby's `Integer` reads: a sign, a base, and digits; an underscore may be between two of them.
+_INTEGER: Final = re.compile(
+    r"""([+-]?) (?:
+        0x (?P<base16> [0-9a-f]+(?:_[0-9a-f]+)*)
+      | 0b (?P<base2> [01]+(?:_[01]+)*)
+      | 0[o_]? (?P<base8> [0-7]+(?:_[0-7]+)*)
+      | (?:0d)? (?P<base10> 0|[1-9][0-9]*(?:_[0-9]+)*)
+    )""",
+    re.VERBOSE | re.IGNORECASE | re.ASCII,
+)
 _OPERATIONS: Final = ("add", "remove", "count_frequency")
 # Attributes that make up the runtime handler of an event; Flux's older code spells one otherwise.
 _OF_HANDLER: Final = {
@@ -34,11 +44,11 @@ class FluxError(Exception):
 def leading_integer(text: str) -> int:
     """Reads a number as Ruby's `to_i` does.
 
-    >>> leading_integer("2abc"), leading_integer("2.9"), leading_integer("-3"), leading_integer("x")
-    (2, 2, -3, 0)
+    >>> [leading_integer(text) for text in ("2abc", "2.9", "-3", "1_000", "x", "٣")]
+    [2, 2, -3, 1000, 0, 0]
     """
-    found = _INTEGER.match(text)
-    return int(found[1][:20]) if found else 0
+    found = _LEADING_INTEGER.match(text)
+    return int(found[1].replace("_", "")[:20]) if found else 0
 
 
 class Parameters:
@@ -113,6 +123,8 @@ def event_of(name: Any, attributes: Any, address: str, *, takes_zero: bool = Fal
         "name": name,
         "attributes": {each: v for each, v in attributes.items() if each not in _OF_HANDLER},
     }
+    if isinstance(attributes.get("@score"), dict):
+        del event["attributes"]["@score"]  # no value of an attribute: it counts as absent
     if address:
         event["ip"] = address
     score = _score(attributes.get("@score"))
@@ -125,7 +137,11 @@ def event_of(name: Any, attributes: Any, address: str, *, takes_zero: bool = Fal
 
 
 def _score(given: Any) -> int | None:
-    """Returns a score: an integer, a float that is cut, or the text of an integer."""
+    """Returns a score: an integer, a float that is cut, or text that Ruby's `Integer` reads.
+
+    >>> [_score(given) for given in (6, 7.9, " 9 ", "0x10", "010", "1_0", "08", "6.5", "٣")]
+    [6, 7, 9, 16, 8, 10, None, None, None]
+    """
     if isinstance(given, bool) or given is None:
         return None
     if isinstance(given, int):
@@ -134,8 +150,8 @@ def _score(given: Any) -> int | None:
         return int(given) if abs(given) < 2**53 else None
     if not isinstance(given, str) or len(given) > 40:
         return None
-    text = given.strip()
-    try:
-        return int(text, 0)
-    except ValueError:
-        return int(text) if text.isascii() and text.isdigit() else None
+    found = _INTEGER.fullmatch(given.strip())
+    if found is None or found.lastgroup is None:
+        return None
+    number = int(found[found.lastgroup], int(found.lastgroup.removeprefix("base")))
+    return -number if found[1] == "-" else number

@@ -119,7 +119,9 @@ async def _answer(api: HttpApi, request: HttpRequest, name: str, path: list[str]
         raise
     parameters = list(request.all_parameters)
     if method == "POST" and path == ["distinct"] and request.content_type == _FORM:
-        parameters += parse_qsl((await request.body()).decode("latin-1"), keep_blank_values=True)
+        parameters += parse_qsl(
+            (await request.body()).decode(errors="replace"), keep_blank_values=True
+        )
     space = await api.dispatcher.space(name)
     traced = api.traced(request, f"flux.{handler.__name__}", name)
     call = Call(api, request, space, Parameters(parameters), path, traced)
