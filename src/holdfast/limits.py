@@ -91,6 +91,10 @@ MAX_GUESSING_RUNS: Final = 4
 # attempts at a transaction that others keep disturbing; then `Conflict`
 MAX_CONFLICT_RUNS: Final = 200
 CONTENDED_SECONDS: Final = 1.0  # how long after conflicts a space is locked before it is read
+# how long a transaction on Valkey can have a contended space to itself; if its process dies,
+# others wait as long
+CLAIM_SECONDS: Final = 0.25
+MAX_CLAIM_WAIT_SECONDS: Final = 5.0  # how long it waits for that; then it reads all the same
 # the longest pause between two attempts; each is chosen at random
 MAX_CONFLICT_PAUSE_SECONDS: Final = 0.25
 RECONNECT_SECONDS: Final = 30.0  # how long a server may be away before callers get an error

@@ -1,5 +1,6 @@
 """The Valkey engine: what is its own beside the conformance suite."""
 
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
@@ -9,7 +10,7 @@ import pytest
 
 from holdfast.engine import open_engine
 from holdfast.engine.contract import Notice, Transaction, read_counter
-from holdfast.engine.remote import RemoteEngine
+from holdfast.engine.remote import RemoteEngine, runs
 from holdfast.errors import (
     Conflict,
     OutcomeUnknown,
@@ -153,6 +154,62 @@ def test_what_a_large_clear_of_others_has_removed_is_not_remembered(servers: Ser
     engine.transact(lambda tx: tx.put(b"Amine", b"1"), space=b"A")
 
     assert engine.transact(increment, space=b"A") == 1
+    engine.close()
+    other.close()
+
+
+def test_a_transaction_that_takes_longer_than_those_of_others_is_made_all_the_same(
+    servers: Servers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process, which commits in one round trip, was quicker each time."""
+    monkeypatch.setattr(runs, "MAX_CONFLICT_RUNS", 5)
+    url = servers.lend("valkey")
+    engine, other = (open_engine(url, durability="interval") for _ in range(2))
+    assert isinstance(other, RemoteEngine)
+    answers = threading.Semaphore(0)
+    ask = backend_of(other).servers.ask
+
+    def ask_and_tell(*arguments: Any) -> Any:
+        replies = ask(*arguments)
+        answers.release()
+        return replies
+
+    monkeypatch.setattr(backend_of(other).servers, "ask", ask_and_tell)
+    ended = threading.Event()
+
+    def disturb() -> None:
+        while not ended.is_set():
+            other.transact(increment, space=b"A")
+
+    def lay_trail(tx: Transaction) -> None:
+        for step in range(6):
+            tx.put(b"A%d" % step, b"A%d" % (step + 1))
+
+    def slow(tx: Transaction) -> None:
+        key = b"A0"
+        while key != b"A6":  # what comes next can't be guessed
+            found = tx.get(key)
+            if found is None:
+                raise LookupError("the trail ends")
+            key = found
+        tx.get(b"An")  # which the other one increments
+        while answers.acquire(blocking=False):
+            pass
+        for _ in range(3):  # at least one of them is a commit, or its refusal
+            answers.acquire()
+        tx.put(b"Aslow", b"made")
+
+    other.transact(lay_trail, space=b"A")
+    with ThreadPoolExecutor(1) as pool:
+        disturbing = pool.submit(disturb)
+        try:
+            engine.transact(slow, space=b"A")
+        finally:
+            ended.set()
+        disturbing.result()
+
+    with engine.view(space=b"A") as view:
+        assert view.get(b"Aslow") == b"made"
     engine.close()
     other.close()
 

@@ -52,18 +52,22 @@ class Space:
         puts: Sequence[Pair] = (),
         adds: Sequence[tuple[bytes, int]] = (),
         number: int | None = None,
+        session: bytes = b"session",
     ) -> list[Any]:
         if number is None:
             self._number += 1
             number = self._number
         bounds = [bound for pair in ranges for bound in pair]
-        parts: list[Any] = [b"session", number, *at, pack_list(read), pack_list(bounds), b"", b"c"]
+        parts: list[Any] = [session, number, *at, pack_list(read), pack_list(bounds), b"", b"c"]
         parts += [len(clears), len(deletes), len(puts), len(adds)]
         parts += [bound for pair in clears for bound in pair]
         parts += deletes
         parts += [part for pair in puts for part in pair]
         parts += [part for key, delta in adds for part in (key, pack_counter(delta))]
-        return list(self.call("commit", self.names.commit(b"session"), *parts))
+        return list(self.call("commit", self.names.commit(session), *parts))
+
+    def claim(self, session: bytes, *, ms: int = 60_000, promise_ms: int = 60_000) -> int:
+        return int(self.call("claim", [self.names.state], session, ms, promise_ms))
 
     def read(self, *keys: bytes, at: Sequence[bytes] = (b"", b"")) -> list[Any]:
         return list(self.call("read", self.names.read, *at, b"1", 1 << 20, len(keys), *keys))
@@ -335,3 +339,50 @@ def test_a_key_without_its_value_is_found_by_a_check(space: Space) -> None:
 
     assert begin == b""
     assert problems == [b"2 keys are in order, and 1 have a value", b"a key has no value: a"]
+
+
+# --- claims ---------------------------------------------------------------------------------------
+
+
+def test_a_claimed_space_takes_the_commits_of_one_session_only(space: Space) -> None:
+    assert space.claim(b"session") == 0
+
+    reply, left = space.commit(session=b"other", puts=[(b"Ab", b"2")])
+
+    assert reply == b"claimed"
+    assert 0 < left <= 60_000
+    assert space.commit(puts=[(b"Ab", b"1")])[0] == b"ok"
+    assert space.commit(session=b"other", puts=[(b"Ab", b"2")])[0] == b"ok"
+
+
+def test_a_claim_that_is_released_or_over_stops_no_one(space: Space) -> None:
+    space.claim(b"session")
+    space.call("release", [space.names.state], b"other")
+    assert space.claim(b"other") > 0
+    space.call("release", [space.names.state], b"session")
+    assert space.commit(session=b"other", puts=[(b"Ab", b"1")])[0] == b"ok"
+
+    space.claim(b"other", ms=0)
+
+    assert space.commit(puts=[(b"Ab", b"2")])[0] == b"ok"
+
+
+def test_a_session_that_waits_comes_before_one_that_claims_again(space: Space) -> None:
+    space.claim(b"session")
+    assert space.claim(b"waiting") > 0
+    assert space.claim(b"late") > 0
+
+    space.commit(puts=[(b"Ab", b"1")])
+
+    assert space.claim(b"session") > 0
+    assert space.claim(b"late") > 0
+    assert space.claim(b"waiting") == 0
+
+
+def test_a_session_that_no_longer_waits_is_waited_for_a_moment_only(space: Space) -> None:
+    space.claim(b"session")
+    space.claim(b"gone", promise_ms=0)
+
+    space.commit(puts=[(b"Ab", b"1")])
+
+    assert space.claim(b"session") == 0

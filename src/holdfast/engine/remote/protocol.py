@@ -193,7 +193,8 @@ class Locking(Protocol):
 
     def exclusive_session(self, space: bytes) -> Session:
         """Returns a session that lets no one else commit in its space from its first `fetch` to its
-        end, so that its own commit is in no conflict."""
+        end, so that its own commit is in no conflict. A backend may limit how long that lasts; then
+        the commit of a session that takes longer can be in conflict like any other."""
         ...
 
 

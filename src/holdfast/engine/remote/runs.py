@@ -58,10 +58,18 @@ class _Group:
 class _Attempt:
     """A session, what was seen through it, and what became of it."""
 
-    def __init__(self, backend: Backend, space: bytes, now: float, memory: RememberedRows) -> None:
+    def __init__(
+        self,
+        backend: Backend,
+        space: bytes,
+        now: float,
+        memory: RememberedRows,
+        open_session: Callable[[bytes], Session] | None,
+    ) -> None:
         self.space = space
         self.memory = memory
-        self.session: Session = backend.session(space)
+        self.exclusive = open_session is not None  # whether others wait while it reads
+        self.session: Session = (open_session or backend.session)(space)
         # Of an object that is known to be a session, this is quicker to ask than `isinstance`.
         self.can_try = hasattr(self.session, "try_commit")
         self.seen = ReadCache(self.session, space, now, memory)
@@ -75,9 +83,9 @@ class _Attempt:
     def writes(self, below: Below, now: float, *, careful: bool) -> Writes:
         return Writes(below, self.space, now, long_keys=self.rule, careful=careful)
 
-    def change_session(self, session: Session) -> None:
+    def change_session(self, exclusive: Session) -> None:
         self.session.close()
-        self.session = session
+        self.session, self.exclusive = exclusive, True
 
     def close(self) -> None:
         self.session.close()
@@ -112,7 +120,9 @@ class GroupRuns:
         conflicts = 0
         gone_until: float | None = None
         while True:
-            attempt = self._begin(space, 0.0)
+            # Others changed what it read while it ran. Without the space to itself, a group that
+            # takes longer than theirs would lose each time.
+            attempt = self._begin(space, 0.0, exclusive=conflicts > 0)
             interrupted = False
             try:
                 self._run(attempt, group)
@@ -181,7 +191,7 @@ class GroupRuns:
         if commit is not None and not commit.writes and not seen.guessed:
             return True  # the server's last answer was one moment, and it has read nothing else
         keys, pages = seen.asked()
-        if commit is not None and commit.writes:
+        if commit is not None and commit.writes and not attempt.exclusive:
             if self._contention.expects(keys, pages):
                 if self._exclusive is not None:
                     attempt.change_session(self._exclusive(attempt.space))
@@ -241,9 +251,10 @@ class GroupRuns:
             outcomes.append(outcome)
         return together
 
-    def _begin(self, space: bytes, now: float) -> _Attempt:
+    def _begin(self, space: bytes, now: float, *, exclusive: bool = False) -> _Attempt:
         self._patience.refuse_unusable()
-        return _Attempt(self._backend, space, now, self._memories.of(space))
+        open_session = self._exclusive if exclusive else None
+        return _Attempt(self._backend, space, now, self._memories.of(space), open_session)
 
     def _committed(self, attempt: _Attempt, transactions: int) -> None:
         self._counts.add("transactions", transactions)

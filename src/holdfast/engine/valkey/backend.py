@@ -46,6 +46,11 @@ class ValkeyBackend:
     def session(self, space: bytes) -> Session:
         return SpaceSession(self, self.place(space)) if space else WholeSession(self)
 
+    def exclusive_session(self, space: bytes) -> Session:
+        return (
+            SpaceSession(self, self.place(space), exclusive=True) if space else WholeSession(self)
+        )
+
     # --- spaces ----------------------------------------------------------------------------------
 
     def place(self, space: bytes) -> SpaceState:

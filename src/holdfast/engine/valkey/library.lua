@@ -7,7 +7,9 @@
   :state    hash         version: how many commits there were;  id: the name of the last one;
                          said: the last version that left notices;  format: of all this
                          base: the oldest version that the log reaches back to;  mark, at, new,
-                         held: where the log is cut next, see `forget`
+                         held: where the log is cut next, see `forget`;  claim, claim_ends, next,
+                         next_ends: the session that has the space to itself, and the one that has
+                         it next, each until a time (ms), see `claim`
   :log      stream       <version>-0 -> was: the id before;  id;  keys: those that were changed;
                          old: their values before;  gone: ranges, in place of too many keys;
                          notices
@@ -85,15 +87,22 @@ end
 -- --- history ---------------------------------------------------------------------------------------
 
 local function load_state(key)
-  local got = call("HMGET", key, "version", "id", "base", "mark", "at", "new", "held", "said")
+  local got =
+    call("HMGET", key, "version", "id", "base", "mark", "at", "new", "held", "said", "claim", "claim_ends")
   return {
     version = tonumber(got[1] or 0), id = got[2] or "", base = tonumber(got[3] or 0),
     mark = tonumber(got[4] or 0), at = tonumber(got[5] or 0), new = tonumber(got[6] or 0),
     held = tonumber(got[7] or 0), said = tonumber(got[8] or 0),
+    claim = got[9], claim_ends = tonumber(got[10] or 0),
   }
 end
 
 local function number(value) return string.format("%.0f", value) end
+
+local function now_ms()
+  local time = call("TIME")
+  return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
 
 -- What was committed after `seen`, a table of fields each, or nil if that is not known any more, or
 -- if `seen` belongs to commits that were lost in a failover.
@@ -365,6 +374,36 @@ local function refuse(keys, args, reply)
   return reply
 end
 
+-- Gives a session the space to itself for some time: commits of others are answered with "claimed"
+-- until it has committed or its time is over. One other session can be promised to be the next, so
+-- that none has it again and again while others wait. Nothing depends on it but who waits: a commit
+-- checks what it has read all the same.
+-- keys: state; args: the session, the milliseconds of a claim, and those for which a promise holds
+-- reply: 0 if the session has the space, else for how many milliseconds it has not, at most
+local function claim(keys, args)
+  local got = call("HMGET", keys[1], "claim", "claim_ends", "next", "next_ends")
+  local now = now_ms()
+  local claimed = got[1] and got[1] ~= args[1] and tonumber(got[2]) - now or 0
+  local promised = got[3] and got[3] ~= args[1] and tonumber(got[4]) - now or 0
+  if claimed <= 0 and promised <= 0 then
+    call("HSET", keys[1], "claim", args[1], "claim_ends", number(now + tonumber(args[2])))
+    call("HDEL", keys[1], "next", "next_ends")
+    return 0
+  end
+  -- A promise that still holds for half of its time is not written again.
+  local kept = got[3] == args[1] and tonumber(got[4]) - now > tonumber(args[3]) / 2
+  if promised <= 0 and not kept then
+    call("HSET", keys[1], "next", args[1], "next_ends", number(now + tonumber(args[3])))
+  end
+  return math.max(claimed, promised)
+end
+
+-- Ends the claim of a session that commits nothing. keys: state; args: the session
+local function release(keys, args)
+  if call("HGET", keys[1], "claim") == args[1] then call("HDEL", keys[1], "claim", "claim_ends") end
+  return "OK"
+end
+
 -- keys: state, keys, values, log, views, done:<session>
 -- args: 1 the session, 2 the number of the commit in it; 3 the version that was read at, or "" if
 --       nothing was read; 4 its id; 5 the keys and 6 the ranges that were read, as lists;
@@ -377,7 +416,8 @@ end
 -- reply: "ok", version, id, the keys and the ranges that others have changed since the version that was
 --        read at (false: not known); "conflict", or for guesses "conflict", version, id, the values,
 --        the pages, and what was changed as above; "counter", the key, its value; "late" if a later
---        commit of the session has come before
+--        commit of the session has come before; "claimed" and for how many milliseconds, if another
+--        session has the space to itself: the same message may be sent again
 -- All is checked before anything is changed, as nothing can be undone here.
 local function commit(keys, args)
   local id = args[1] .. ":" .. args[2]
@@ -393,6 +433,11 @@ local function commit(keys, args)
     if tonumber(last) > tonumber(args[2]) then return { "late" } end
   end
   local state = load_state(keys[1])
+  if state.claim then
+    local left = state.claim_ends - now_ms()
+    if state.claim ~= args[1] and left > 0 then return { "claimed", left } end
+    call("HDEL", keys[1], "claim", "claim_ends")
+  end
   local cleared = 13
   local deleted = cleared + 2 * tonumber(args[9])
   local stored = deleted + tonumber(args[10])
@@ -431,10 +476,8 @@ local function commit(keys, args)
   delete(keys, args, deleted, stored - 1, changes)
   put(keys, pairs, changes)
   if #changes.keys > 0 or #changes.gone > 0 or args[7] ~= "" then
-    local time = call("TIME")
-    local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
     local size = write_log(state, keys, id, changes, args[7])
-    forget(state, keys, now, size)
+    forget(state, keys, now_ms(), size)
     if args[7] ~= "" then
       local head = number(state.version) .. " " .. number(state.said) .. " "
       state.said = state.version
@@ -463,8 +506,7 @@ end
 
 -- Has the log kept for views that last. keys: state, views; args: milliseconds, versions
 local function keep(keys, args)
-  local time = call("TIME")
-  local until_ms = tonumber(time[1]) * 1000 + tonumber(args[1])
+  local until_ms = now_ms() + tonumber(args[1])
   for i = 2, #args do call("ZADD", keys[2], number(until_ms), args[i]) end
   return "OK"
 end
@@ -524,6 +566,8 @@ register("read", read, { "no-writes" })
 register("commit", commit, {})
 register("commit_less", commit, { "allow-oom" })  -- for one that only removes
 register("settle", settle, { "allow-oom" })
+register("claim", claim, { "allow-oom" })
+register("release", release, { "allow-oom" })
 register("keep", keep, {})
 register("heard", heard, { "no-writes" })
 register("check", check, { "no-writes" })

@@ -6,10 +6,12 @@ values give back the moment of the first read: however often the space changes m
 sees one state of it.
 """
 
+import random
 import threading
 import time
 from bisect import bisect_left, insort
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final
 
@@ -30,11 +32,17 @@ from holdfast.engine.remote import (
     Unreachable,
     Unsettled,
 )
-from holdfast.engine.valkey.connections import Command
+from holdfast.engine.valkey.connections import Command, ResponseError
 from holdfast.engine.valkey.library import Names, function, pack_list, unpack_list
 from holdfast.engine.valkey.servers import Servers, Unanswered, slot_of
-from holdfast.errors import OutcomeUnknown, StoreUnusable, ValueTooLarge
-from holdfast.limits import MAX_COUNTER, MAX_REMOTE_COMMIT_BYTES, MIN_COUNTER
+from holdfast.errors import HoldfastError, OutcomeUnknown, StoreUnusable, ValueTooLarge
+from holdfast.limits import (
+    CLAIM_SECONDS,
+    MAX_CLAIM_WAIT_SECONDS,
+    MAX_COUNTER,
+    MAX_REMOTE_COMMIT_BYTES,
+    MIN_COUNTER,
+)
 
 if TYPE_CHECKING:
     from holdfast.engine.valkey.backend import ValkeyBackend
@@ -43,6 +51,10 @@ _PAGE_BYTES: Final = 4 * 1024 * 1024  # a server is not kept from others for lon
 _LASTING_SECONDS: Final = 1.0  # a session of this age has its moment kept in the log
 _KEPT_MS: Final = 120_000
 _KEEP_AGAIN_SECONDS: Final = 30.0
+_CLAIM_MS: Final = int(CLAIM_SECONDS * 1000)
+_PROMISE_MS: Final = 50  # a session that waits for its claim asks more often than that
+_FIRST_CLAIM_PAUSE: Final = 0.0005
+_LONGEST_CLAIM_PAUSE: Final = 0.008
 _VERSION: Final = 1  # rows have none of their own: the log knows what was changed
 
 Pairs = list[tuple[bytes, Row]]
@@ -83,7 +95,12 @@ class SpaceSession:
     """A session on one space."""
 
     def __init__(
-        self, backend: "ValkeyBackend", place: SpaceState, along: Command | None = None
+        self,
+        backend: "ValkeyBackend",
+        place: SpaceState,
+        along: Command | None = None,
+        *,
+        exclusive: bool = False,
     ) -> None:
         self._ask_along = along  # something else of the same slot, asked for with the first read
         self.along: Any = None  # and its reply
@@ -95,6 +112,8 @@ class SpaceSession:
         self._old: dict[bytes, bytes | None] = {}  # what has been changed since, as it was
         self._old_keys: list[bytes] = []
         self._keep_at = 0.0
+        self._exclusive = exclusive  # whether it claims its space before it reads
+        self._lane: Lane | None = None  # on which it has claimed its space
         self.committed = False
 
     @property
@@ -116,7 +135,10 @@ class SpaceSession:
         arguments = (*self._seen, b"1", *_questions(keys, pages))
         command: Command = ("FCALL_RO", function("read"), 4, *names.read, *arguments)
         try:
-            reply, *more = self._servers.ask(self._place.slot, [command, *self._beside()])
+            if self._exclusive and self._first is None:
+                reply, *more = self._claim_and_ask([command, *self._beside()])
+            else:
+                reply, *more = self._servers.ask(self._place.slot, [command, *self._beside()])
         except Unanswered as problem:
             raise Unreachable(str(problem)) from problem
         version, id, changes, *rest = reply
@@ -130,6 +152,30 @@ class SpaceSession:
             self._keep_at = time.monotonic() + _LASTING_SECONDS
             self.along = more[0] if more else None
         return rest[0], rest[1]
+
+    def _claim_and_ask(self, commands: Sequence[Command]) -> list[Any]:
+        """Returns the replies of a moment from which on no one else can commit to the space. It
+        waits for that, but not for ever: then its commit may be in conflict like any other."""
+        lane = self._lane = self._lane or self._place.take_lane()
+        names, times = self._place.names, (_CLAIM_MS, _PROMISE_MS)
+        claim: Command = ("FCALL", function("claim"), 1, names.state, lane.id, *times)
+        pauses = _pauses(MAX_CLAIM_WAIT_SECONDS)
+        while True:
+            left, *replies = self._servers.ask(self._place.slot, [claim, *commands])
+            if isinstance(replies[0], ResponseError):
+                raise Unreachable(str(replies[0]))
+            if not left or not next(pauses, False):
+                return replies
+
+    def _release(self) -> None:
+        """Lets others commit again. If no server can be told, they wait until the claim ends."""
+        if self._lane is None:
+            return
+        lane, self._lane = self._lane, None
+        command: Command = ("FCALL", function("release"), 1, self._place.names.state, lane.id)
+        with suppress(Unanswered, HoldfastError):
+            self._servers.ask(self._place.slot, [command])
+        self._place.give_back(lane)
 
     def _beside(self) -> list[Command]:
         """Returns the command to send along with a read. A session that lasts has its snapshot
@@ -233,7 +279,7 @@ class SpaceSession:
                 hint="Write them in several transactions.",
             )
         self._backend.register(self._place)
-        lane = self._place.take_lane()
+        lane, self._lane = self._lane or self._place.take_lane(), None
         lane.number += 1
         try:
             reply = self._send((*self._message(commit, lane, place), *asked))
@@ -252,7 +298,9 @@ class SpaceSession:
         """Does nothing: a server that syncs always does so before it answers, reads too."""
 
     def close(self) -> None:
-        """Does nothing: a server keeps only a few versions in a log for a session, for a while."""
+        """Ends a claim without a commit. A server keeps nothing else for a session but a few
+        versions in a log, for a while."""
+        self._release()
 
     def _message(self, commit: Commit, lane: Lane, place: Any) -> Command:
         names = self._place.names
@@ -281,11 +329,17 @@ class SpaceSession:
         )
 
     def _send(self, command: Command) -> list[Any]:
-        """Makes one round trip, even if the commit waits for replicas or for a disk."""
+        """Makes one round trip, even if the commit waits for replicas or for a disk; more while
+        another session has claimed the space."""
         waits = self._backend.waits
         end = time.monotonic() + self._backend.patience
+        pauses = _pauses(CLAIM_SECONDS)
         while True:
             reply, *waited = self._servers.ask(self._place.slot, [command, *waits.commands])
+            if reply[0] == b"claimed":
+                if next(pauses, False):
+                    continue
+                return [b"conflict"]  # it will claim the space itself
             if reply[0] != b"ok" or waits.are_met(waited):
                 return list(reply)
             if time.monotonic() > end:
@@ -305,6 +359,15 @@ class SpaceSession:
         if reply and not waits.are_met(waited):
             raise Unreachable(f"a commit was made, but {waits.shortfall(waited)}")
         return bool(reply)
+
+
+def _pauses(seconds: float) -> Iterator[bool]:
+    """Pauses before each item that it yields, longer each time, until `seconds` have passed."""
+    end, pause = time.monotonic() + seconds, _FIRST_CLAIM_PAUSE
+    while time.monotonic() < end:
+        time.sleep(pause * random.uniform(0.5, 1))
+        pause = min(2 * pause, _LONGEST_CLAIM_PAUSE)
+        yield True
 
 
 def _questions(keys: Sequence[bytes], pages: Sequence[Page]) -> list[Any]:
