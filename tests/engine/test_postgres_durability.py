@@ -13,6 +13,7 @@ import pytest
 from holdfast.engine import open_engine
 from holdfast.engine.contract import Notice, Transaction
 from holdfast.engine.postgres.connection import Connection as PostgresConnection
+from holdfast.engine.postgres.functions import CHANNEL, LISTENERS_LOCK
 from holdfast.engine.remote import RemoteEngine
 from tests.engine.conformance import Conformance
 from tests.engine.postgres_engine import increment
@@ -208,6 +209,7 @@ def test_a_wait_for_the_disk_that_fails_does_not_make_a_commit_twice(
 ) -> None:
     """The commit is made when its wait fails."""
     engine.transact(increment)
+    engine.backend.register(b"").shared_until = float("inf")  # type: ignore[attr-defined]
     send = PostgresConnection.send
     fail = iter([True])
 
@@ -248,6 +250,57 @@ def test_a_space_is_free_for_the_next_commit_while_one_waits_for_the_disk(
     assert engine.transact(increment) == 2
 
 
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Grows by the name of each statement that is sent."""
+    names: list[str] = []
+    send = PostgresConnection.send
+
+    def noting(self: PostgresConnection, statement: Any, *parameters: bytes | None) -> None:
+        names.append(statement.name.decode().removeprefix("holdfast_"))
+        send(self, statement, *parameters)
+
+    monkeypatch.setattr(PostgresConnection, "send", noting)
+    return names
+
+
+def test_who_writes_alone_sends_one_statement_and_releases_a_space_early_beside_others(
+    engine: RemoteEngine, url: str, sent: list[str]
+) -> None:
+    other = opened(url)
+    engine.transact(increment)
+    sent.clear()
+
+    engine.transact(increment)
+    assert sent == ["call_commit"]
+
+    other.transact(increment)
+    engine.transact(increment)
+    sent.clear()
+    engine.transact(increment)
+    assert sent == ["begin_commit", "call_commit", "commit", "flush"]
+    other.close()
+
+
+@pytest.mark.parametrize("is_early", [False, True])
+def test_a_commit_wakes_those_who_listen_and_nobody_else(
+    is_early: bool, engine: RemoteEngine, url: str, sent: list[str]
+) -> None:
+    backend: Any = engine.backend
+    backend.is_early = lambda space: is_early
+    with psycopg.connect(url, autocommit=True) as listener:
+        listener.execute(f"LISTEN {CHANNEL}")
+        engine.transact(write, space=SPACE)
+        assert list(listener.notifies(timeout=0)) == []
+        assert "notify" not in sent
+
+        listener.execute(f"SELECT pg_advisory_lock_shared({LISTENERS_LOCK})")
+        engine.transact(write, space=SPACE)
+
+        assert len(list(listener.notifies(timeout=30, stop_after=1))) == 1
+        assert ("notify" in sent) is not is_early
+
+
 def test_where_replicas_are_waited_for_a_commit_waits_before_it_is_seen(url: str) -> None:
     with psycopg.connect(url, autocommit=True) as plain:
         plain.execute("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
@@ -277,10 +330,12 @@ class TestConformanceWithCommitsThatWait(Conformance):
     def url(self, servers: Servers) -> str:
         return servers.lend("postgres")
 
-    @pytest.fixture
-    def engine(self, url: str) -> Iterator[RemoteEngine]:
+    @pytest.fixture(params=["alone", "beside others"])
+    def engine(self, url: str, request: pytest.FixtureRequest) -> Iterator[RemoteEngine]:
         engine = opened(url)
-        assert engine.backend.flushes  # type: ignore[attr-defined]
+        backend: Any = engine.backend
+        assert backend.flushes
+        backend.is_early = lambda space: request.param != "alone"
         yield engine
         assert engine.check() == []
         engine.close()

@@ -7,7 +7,7 @@ Parameters and results are binary, and all parameters are bytes.
 import os
 import select
 import struct
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 import psycopg
@@ -21,14 +21,13 @@ from holdfast.errors import BadInput
 _BYTEA: Final = 17
 _INT8: Final = 20
 _ARRAY: Final = struct.Struct(">iiIii")
-_EMPTY_ARRAY: Final = struct.Struct(">iiI")
 _LENGTH: Final = struct.Struct(">i")
 _NULL: Final = _LENGTH.pack(-1)
 _EIGHT: Final = _LENGTH.pack(8)
 _MAX_SHORT: Final = 256
 _LENGTHS: Final = [_LENGTH.pack(length) for length in range(_MAX_SHORT)]
-_NO_BYTES: Final = _EMPTY_ARRAY.pack(0, 0, _BYTEA)
-_NO_NUMBERS: Final = _EMPTY_ARRAY.pack(0, 0, _INT8)
+NO_KEYS: Final = struct.pack(">iiI", 0, 0, _BYTEA)  # arrays
+NO_NUMBERS: Final = struct.pack(">iiI", 0, 0, _INT8)
 INT8: Final = struct.Struct(">q")
 INT4: Final = struct.Struct(">i")
 
@@ -117,7 +116,7 @@ class Connection:
             self.sync()
             self._enrolled = True
 
-    def send(self, statement: Statement, *parameters: bytes) -> None:
+    def send(self, statement: Statement, *parameters: bytes | None) -> None:
         try:
             self._pq.send_query_prepared(
                 statement.name, parameters, (pq.Format.BINARY,) * len(parameters), pq.Format.BINARY
@@ -247,10 +246,10 @@ def _first_refusal(batch: list[Statement | None], results: list[Reply]) -> Refus
     return None
 
 
-def bytea_array(values: Sequence[bytes | None]) -> bytes:
-    """Returns a parameter of the type bytea[]."""
+def bytea_array(values: Collection[bytes | None]) -> bytes | None:
+    """Returns a parameter of the type bytea[], which is NULL if there are no values."""
     if not values:
-        return _NO_BYTES
+        return None
     parts = [_ARRAY.pack(1, None in values, _BYTEA, len(values), 1)]
     for value in values:
         if value is None:
@@ -262,11 +261,16 @@ def bytea_array(values: Sequence[bytes | None]) -> bytes:
     return b"".join(parts)
 
 
-def int8_array(values: Sequence[bytes | None]) -> bytes:
-    """Returns a parameter of the type int8[], of numbers as 8 bytes each."""
+def int8_array(values: Collection[int]) -> bytes | None:
+    """Returns a parameter of the type int8[], which is NULL if there are no values."""
     if not values:
-        return _NO_NUMBERS
+        return None
+    head = _ARRAY.pack(1, 0, _INT8, len(values), 1)
+    return head + b"".join([_EIGHT + INT8.pack(value) for value in values])
+
+
+def counter_array(values: Sequence[bytes | None]) -> bytes:
+    """Returns a parameter of the type int8[], of numbers as 8 bytes each."""
     parts = [_ARRAY.pack(1, None in values, _INT8, len(values), 1)]
-    for value in values:
-        parts.append(_NULL if value is None else _EIGHT + value)
+    parts += [_NULL if value is None else _EIGHT + value for value in values]
     return b"".join(parts)

@@ -7,13 +7,16 @@ the caller has asked for, as they are while no one else can commit to the space.
 With `early` the commit does not wait for the disk itself, so that the next one of the space need
 not wait for it either: the statement after it does (statements.FLUSH), before anyone is told.
 
+Its arrays are NULL where they would be empty: PL/pgSQL unfolds each array that it is given, which
+for a dozen empty ones takes as long as a write.
+
 Its name ends with a number that changes with it: processes of two versions of Holdfast may use one
 store, each its own function, and both wait for the same row of holdfast_space.
 """
 
 from typing import Final
 
-COMMIT_FUNCTION: Final = "holdfast_commit_2"
+COMMIT_FUNCTION: Final = "holdfast_commit_3"
 
 # The SQLSTATEs of its own errors.
 CONFLICT_STATE: Final = "HF001"  # something that was read has changed
@@ -22,7 +25,13 @@ FORGOTTEN_STATE: Final = "HF002"  # the row of the connection is gone, or says t
 CHANNEL: Final = "holdfast"  # wakes those who listen for notices
 REFUSED_SETTING: Final = "holdfast.refused"  # of a session: the number of its last refused commit
 
-# Parts of an answer: rows of keys, then those of each scan, counted from 1; -1 says that it is one.
+# Those who listen hold this advisory lock, shared, while they do: a commit that could have it alone
+# has nobody to wake.
+LISTENERS_LOCK: Final = int.from_bytes(b"holdfast") >> 1
+
+# Parts of an answer. A commit that was made: `number` is how many the space has had, and `version`
+# is 1 if someone listens. One that was refused: rows of keys, then those of each scan, from 1 on.
+MADE_PART: Final = -2
 REFUSED_PART: Final = -1
 KEYS_PART: Final = 0
 
@@ -41,6 +50,8 @@ LANGUAGE plpgsql AS $body$
 #variable_conflict use_column
 DECLARE
   is_right bool := true;
+  commits_now int8;
+  listeners int8 := 0;  -- 1 if there are any
 BEGIN
   -- Where replicas are waited for, what they have not confirmed stays invisible.
   IF early AND current_setting('synchronous_standby_names') = '' THEN
@@ -50,20 +61,22 @@ BEGIN
     IF length(the_space) = 0 THEN
       LOCK TABLE holdfast_space IN EXCLUSIVE MODE;
     END IF;
-    UPDATE holdfast_space SET commits = commits + 1 WHERE space = the_space;
+    UPDATE holdfast_space SET commits = commits + 1 WHERE space = the_space
+      RETURNING commits INTO commits_now;
     IF NOT FOUND THEN
       INSERT INTO holdfast_space (space, commits) VALUES (the_space, 1)
-        ON CONFLICT (space) DO UPDATE SET commits = holdfast_space.commits + 1;
+        ON CONFLICT (space) DO UPDATE SET commits = holdfast_space.commits + 1
+        RETURNING commits INTO commits_now;
     END IF;
   END IF;
 
   -- Each statement sees what was committed before it began, hence all before the lock was had.
-  IF cardinality(read_keys) > 0 THEN
+  IF read_keys IS NOT NULL THEN
     is_right := NOT EXISTS (
       SELECT FROM unnest(read_keys, read_versions) AS seen (k, v)
       WHERE coalesce((SELECT d.version FROM holdfast_data AS d WHERE d.key = k), 0) <> v);
   END IF;
-  IF is_right AND cardinality(range_begins) > 0 THEN
+  IF is_right AND range_begins IS NOT NULL THEN
     is_right := NOT EXISTS (
       SELECT FROM generate_subscripts(range_begins, 1) AS i
       WHERE ARRAY(
@@ -78,12 +91,14 @@ BEGIN
     END IF;
     -- Nothing is written that would be worth a wait for the disk, here or in the statement after.
     PERFORM set_config('synchronous_commit', 'off', true);
-    PERFORM set_config('{REFUSED_SETTING}', attempt::text, false);
+    IF early THEN
+      PERFORM set_config('{REFUSED_SETTING}', attempt::text, false);
+    END IF;
     UPDATE holdfast_space SET commits = commits - 1 WHERE space = the_space;
     RETURN QUERY SELECT {REFUSED_PART}, NULL::bytea, NULL::bytea, NULL::int8, NULL::int8;
     RETURN QUERY SELECT {KEYS_PART}, d.key, d.value, d.number, d.version
-      FROM holdfast_data AS d WHERE d.key = ANY(ask_keys);
-    FOR i IN 1 .. cardinality(ask_begins) LOOP
+      FROM holdfast_data AS d WHERE d.key = ANY(coalesce(ask_keys, read_keys));
+    FOR i IN 1 .. coalesce(cardinality(ask_begins), 0) LOOP
       IF ask_reverse[i] = 1 THEN
         RETURN QUERY SELECT i, d.key, d.value, d.number, d.version FROM holdfast_data AS d
           WHERE d.key >= ask_begins[i] AND d.key < ask_ends[i]
@@ -103,33 +118,44 @@ BEGIN
     RAISE EXCEPTION USING ERRCODE = '{FORGOTTEN_STATE}', MESSAGE = 'the connection was given up';
   END IF;
 
-  FOR i IN 1 .. cardinality(clear_begins) LOOP
-    DELETE FROM holdfast_data AS d WHERE d.key >= clear_begins[i] AND d.key < clear_ends[i];
-  END LOOP;
-  IF cardinality(gone) > 0 THEN
+  IF clear_begins IS NOT NULL THEN
+    FOR i IN 1 .. cardinality(clear_begins) LOOP
+      DELETE FROM holdfast_data AS d WHERE d.key >= clear_begins[i] AND d.key < clear_ends[i];
+    END LOOP;
+  END IF;
+  IF gone IS NOT NULL THEN
     DELETE FROM holdfast_data AS d WHERE d.key = ANY(gone);
   END IF;
-  IF cardinality(put_keys) > 0 THEN
+  IF put_keys IS NOT NULL THEN
     INSERT INTO holdfast_data (key, value, number, version)
       SELECT k, v, n, new_version FROM unnest(put_keys, put_values, put_numbers) AS new (k, v, n)
       ON CONFLICT ON CONSTRAINT holdfast_data_pkey DO UPDATE SET
         value = EXCLUDED.value, number = EXCLUDED.number, version = EXCLUDED.version;
   END IF;
   -- What is no counter is left with neither a value nor a number, which the table refuses.
-  IF cardinality(add_keys) > 0 THEN
+  IF add_keys IS NOT NULL THEN
     INSERT INTO holdfast_data (key, number, version)
       SELECT k, n, new_version FROM unnest(add_keys, add_numbers) AS new (k, n)
       ON CONFLICT ON CONSTRAINT holdfast_data_pkey DO UPDATE SET
         value = NULL, number = holdfast_data.number + EXCLUDED.number,
         version = EXCLUDED.version;
   END IF;
-  IF length(noted) > 0 THEN
+  IF noted IS NOT NULL THEN
     INSERT INTO holdfast_notice (body) VALUES (noted);
-    -- Transactions that notify commit one at a time, hence not while one waits for a disk.
-    IF early THEN
-      PERFORM pg_notify('{CHANNEL}', '');
+    IF pg_try_advisory_lock({LISTENERS_LOCK}) THEN
+      PERFORM pg_advisory_unlock({LISTENERS_LOCK});
+    ELSE
+      listeners := 1;
+      -- Transactions that notify commit one at a time, hence not while one waits for a disk.
+      IF early THEN
+        PERFORM pg_notify('{CHANNEL}', '');
+      END IF;
     END IF;
   END IF;
+  part := {MADE_PART};
+  number := commits_now;
+  version := listeners;
+  RETURN NEXT;
 END
 $body$
 """

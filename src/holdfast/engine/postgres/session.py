@@ -1,7 +1,7 @@
 """A session reads a snapshot and commits, each in as few round trips as can be."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -11,10 +11,13 @@ from holdfast.engine.postgres import statements as sql
 from holdfast.engine.postgres.connection import (
     INT4,
     INT8,
+    NO_KEYS,
+    NO_NUMBERS,
     Connection,
     Refused,
     Reply,
     bytea_array,
+    counter_array,
     int8_array,
 )
 from holdfast.engine.remote import (
@@ -36,11 +39,12 @@ _STATEMENT_BYTES: Final = 16 * 1024 * 1024  # of pairs in one statement; a messa
 _BAD_COUNTER: Final = {"22003", "23514"}  # out of range; neither a value nor a number
 _IN_THE_WAY: Final = {"40001", "40P01", "55P03", functions.CONFLICT_STATE}
 _TRUE, _FALSE = b"\1", b"\0"
-_NO_KEYS: Final = bytea_array(())
-_NO_NUMBERS: Final = int8_array(())
-_NOTHING_ASKED: Final = (_FALSE, _NO_KEYS, _NO_KEYS, _NO_KEYS, _NO_NUMBERS, _NO_NUMBERS)
+_MADE: Final = INT4.pack(functions.MADE_PART)
+_NOBODY: Final = INT8.pack(0)
+Parameters = tuple[bytes | None, ...]
 
-Portion = tuple[list[bytes], list[bytes | None], list[bytes | None]]
+_NOTHING_READ: Final[Parameters] = (None,) * 6
+_NOTHING_ASKED: Final[Parameters] = (_FALSE, *(None,) * 5)
 
 
 class PostgresSession:
@@ -147,18 +151,19 @@ class PostgresSession:
     ) -> Committed | Refreshed:
         asked = (
             _TRUE,
-            bytea_array(keys),
+            # Usually they are the keys that are checked.
+            None if keys == list(commit.keys) else bytea_array(keys) or NO_KEYS,
             bytea_array([page.begin for page in pages]),
             bytea_array([page.end for page in pages]),
-            int8_array([INT8.pack(page.limit) for page in pages]),
-            int8_array([INT8.pack(page.reverse) for page in pages]),
+            int8_array([page.limit for page in pages]),
+            int8_array([page.reverse for page in pages]),
         )
         answer = self._exchange_commit(commit, asked)
         return answer if isinstance(answer, Committed) else _refreshed(answer, keys, pages)
 
-    def _exchange_commit(self, commit: Commit, asked: tuple[bytes, ...]) -> Committed | Reply:
+    def _exchange_commit(self, commit: Commit, asked: Parameters) -> Committed | Reply:
         """Sends a commit, and returns what it has made, or the rows that it was refused with."""
-        self._backend.register(self._space)
+        known = self._backend.register(self._space)
         connection = self._taken()
         connection.attempts += 1
         version = _new_version()
@@ -169,11 +174,19 @@ class PostgresSession:
                 self._reading = False
             if not self._reading:
                 connection.enrol()
-            answer = self._send_commit(connection, commit, version, asked)
-            if answer.ntuples:
+            early = self._exclusive or self._backend.is_early(known)
+            answer = self._send_commit(connection, commit, version, asked, early)
+            made, *_, commits, is_heard = (answer.get_value(0, column) for column in range(5))
+            if made != _MADE:
                 self._pending = -1 if self._backend.flushes else None
                 return answer
             self.committed = True
+            known.note_commit(None if commits is None else INT8.unpack(commits)[0])
+            if is_heard != _NOBODY and not early:
+                # In a transaction that nobody waits for.
+                connection.send(sql.NOTIFY)
+                connection.sync()
+                connection.leave_behind()
             return Committed(version)
         except Refused as error:
             raise self._refusal(connection, error, commit) from error
@@ -188,13 +201,18 @@ class PostgresSession:
             self.close()
 
     def _send_commit(
-        self, connection: Connection, commit: Commit, version: int, asked: tuple[bytes, ...]
+        self,
+        connection: Connection,
+        commit: Commit,
+        version: int,
+        asked: Parameters,
+        early: bool,
     ) -> Reply:
         """Sends a commit and what follows it, and returns the reply of the function."""
         send = connection.send
-        portions = list(_portions(commit.puts)) or [([], [], [])]
-        noted = msgspec.msgpack.encode(commit.notices) if commit.notices else b""
-        flushes = self._backend.flushes
+        portions = _portions(commit.puts)
+        noted = msgspec.msgpack.encode(commit.notices) if commit.notices else None
+        flushes = early and self._backend.flushes
         begun = self._reading or flushes or len(portions) > 1
         if begun and not self._reading:
             send(sql.BEGIN)
@@ -203,7 +221,7 @@ class PostgresSession:
             sql.CALL_COMMIT,
             commit.space,
             _TRUE if self._reading else _FALSE,
-            _TRUE if self._backend.early else _FALSE,
+            _TRUE if early else _FALSE,
             INT8.pack(connection.id),
             INT8.pack(connection.attempts),
             INT8.pack(version),
@@ -212,9 +230,8 @@ class PostgresSession:
             noted,
             *asked,
         )
-        for keys, values, numbers in portions[1:]:
-            pairs = (bytea_array(keys), bytea_array(values), int8_array(numbers))
-            send(sql.PUT, *pairs, INT8.pack(version))
+        for pairs in portions[1:]:
+            send(sql.PUT, *_pairs(pairs), INT8.pack(version))
         if begun:
             send(sql.COMMIT)
         # In one batch with the commit, so that the server answers both together.
@@ -222,34 +239,29 @@ class PostgresSession:
             send(sql.FLUSH, b"%d" % connection.attempts)
         number = connection.sync()
         self._reading = False
-        if commit.notices:
-            self._announce(connection, len(noted))
+        if noted is not None:
+            self._backend.clean_some(connection, len(noted))
         return connection.exchange(awaited=number + 1)[number][place]
 
-    def _checks(self, commit: Commit) -> tuple[bytes, ...]:
+    def _checks(self, commit: Commit) -> Parameters:
         """Returns what was read; a session that holds the lock need not ask whether it has
         changed."""
         if self._reading:
-            return _NO_KEYS, _NO_NUMBERS, _NO_KEYS, _NO_KEYS, _NO_NUMBERS, _NO_NUMBERS
+            return _NOTHING_READ
+        keys = bytea_array(commit.keys), int8_array(commit.keys.values())
+        if not commit.ranges:
+            return (*keys, None, None, None, None)
         stops, versions = [0], []
         for walked in commit.ranges:
             versions += walked.versions
             stops.append(len(versions))
         return (
-            bytea_array(list(commit.keys)),
-            int8_array([INT8.pack(each) for each in commit.keys.values()]),
+            *keys,
             bytea_array([walked.begin for walked in commit.ranges]),
             bytea_array([walked.end for walked in commit.ranges]),
-            int8_array([INT8.pack(stop) for stop in stops]),
-            int8_array([INT8.pack(each) for each in versions]),
+            int8_array(stops),
+            int8_array(versions) or NO_NUMBERS,
         )
-
-    def _announce(self, connection: Connection, size: int) -> None:
-        """Wakes those who listen, in a transaction that nobody waits for, if the commit has not."""
-        if not self._backend.early:
-            connection.send(sql.NOTIFY)
-            connection.sync()
-        self._backend.clean_some(connection, size)
 
     def _refusal(self, connection: Connection, error: Refused, commit: Commit) -> Exception:
         """Returns the error for a refused statement of the commit: nothing was applied, unless it
@@ -331,37 +343,42 @@ def _refreshed(reply: Reply, keys: Sequence[bytes], pages: Sequence[Page]) -> Re
     return Refreshed([found.get(key) for key in keys], contents)
 
 
-def _writes(commit: Commit, portion: Portion) -> tuple[bytes, ...]:
-    keys, values, numbers = portion
+def _writes(commit: Commit, puts: dict[bytes, bytes]) -> Parameters:
     return (
         bytea_array([begin for begin, _ in commit.clears]),
         bytea_array([end for _, end in commit.clears]),
         bytea_array(commit.deletes),
-        bytea_array(keys),
-        bytea_array(values),
-        int8_array(numbers),
-        bytea_array(list(commit.adds)),
-        int8_array([INT8.pack(delta) for delta in commit.adds.values()]),
+        *_pairs(puts),
+        bytea_array(commit.adds),
+        int8_array(commit.adds.values()),
     )
 
 
-def _portions(puts: dict[bytes, bytes]) -> Iterator[Portion]:
-    """Yields the pairs in parts that fit a statement: keys, and for each a value or a number."""
-    keys: list[bytes] = []
-    values: list[bytes | None] = []
-    numbers: list[bytes | None] = []
+def _pairs(puts: dict[bytes, bytes]) -> Parameters:
+    """Returns keys, and for each a value or a number."""
+    values = list(puts.values())
+    if 8 not in map(len, values):
+        return bytea_array(puts), bytea_array(values), None
+    return (
+        bytea_array(puts),
+        bytea_array([None if len(value) == 8 else value for value in values]),
+        counter_array([value if len(value) == 8 else None for value in values]),
+    )
+
+
+def _portions(puts: dict[bytes, bytes]) -> list[dict[bytes, bytes]]:
+    """Returns the pairs in parts that fit a statement."""
+    if sum(map(len, puts.values())) + sum(map(len, puts)) <= _STATEMENT_BYTES:
+        return [puts]
+    portions: list[dict[bytes, bytes]] = [{}]
     size = 0
     for key, value in puts.items():
-        if keys and size + len(value) > _STATEMENT_BYTES:
-            yield keys, values, numbers
-            keys, values, numbers, size = [], [], [], 0
-        keys.append(key)
-        is_number = len(value) == 8
-        values.append(None if is_number else value)
-        numbers.append(value if is_number else None)
+        if portions[-1] and size + len(value) > _STATEMENT_BYTES:
+            portions.append({})
+            size = 0
+        portions[-1][key] = value
         size += len(value) + len(key)
-    if keys:
-        yield keys, values, numbers
+    return portions
 
 
 def _new_version() -> int:

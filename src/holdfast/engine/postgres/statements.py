@@ -156,12 +156,20 @@ FLUSH: Final = _prepared(
 # After a commit that waits for the disk itself, in a transaction of its own: PostgreSQL lets those
 # that notify commit one at a time, and they would wait for each other's disk.
 NOTIFY: Final = _prepared("notify", f"SELECT pg_notify('{CHANNEL}', '')")
+_FORGET: Final = (
+    "DELETE FROM holdfast_notice WHERE id IN (SELECT id FROM holdfast_notice WHERE id {} "
+    "ORDER BY id LIMIT 2000 FOR UPDATE SKIP LOCKED)"
+)
 FORGET_NOTICES: Final = _prepared(
-    "forget",
-    "DELETE FROM holdfast_notice WHERE id IN (SELECT id FROM holdfast_notice "
-    "WHERE id <= (SELECT max(id) FROM holdfast_notice) - $1::int8 OR id < (SELECT max(id) FROM "
-    "(SELECT id, sum(octet_length(body)) OVER (ORDER BY id DESC) AS bytes FROM holdfast_notice) "
-    "AS each WHERE bytes > $2::int8) ORDER BY id LIMIT 2000 FOR UPDATE SKIP LOCKED)",
+    "forget", _FORGET.format("<= (SELECT max(id) FROM holdfast_notice) - $1::int8")
+)
+# Looks at all of them, which takes long.
+FORGET_LARGE_NOTICES: Final = _prepared(
+    "forget_large",
+    _FORGET.format(
+        "< (SELECT max(id) FROM (SELECT id, sum(octet_length(body)) OVER (ORDER BY id DESC) "
+        "AS bytes FROM holdfast_notice) AS each WHERE bytes > $1::int8)"
+    ),
 )
 
 # --- what became of a commit ----------------------------------------------------------------------
