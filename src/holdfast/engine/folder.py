@@ -177,9 +177,19 @@ class Folder:
         lock_wait.await_free(is_free, lambda: lock_wait.holder_of(self._lease), self.path)
         return taken
 
+    def refuse_stopped_holder(self) -> None:
+        """Raises `StoreBusy` if the process that holds the lease is stopped, and stays so."""
+
+        def holder() -> int:
+            return lock_wait.holder_of(self._lease)
+
+        lock_wait.await_free(lambda: not lock_wait.is_stopped(holder()), holder, self.path)
+
     def tell_of_notices(self) -> None:
-        """Wakes the processes that wait for notices: they watch the file of the lease."""
-        os.pwrite(self._lease, b"n", 0)
+        """Wakes the processes that wait for notices: they watch the file of the lease. Where the
+        disk has no block for it, they look by the clock."""
+        with suppress(OSError):
+            os.pwrite(self._lease, b"n", 0)
 
     @contextmanager
     def checkpointing(self) -> Iterator[None]:

@@ -41,12 +41,12 @@ def await_free(is_free: Callable[[], bool], holder: Callable[[], int], path: Pat
         waited = time.monotonic() - begin
         if waited > MAX_OPENING_SECONDS:
             raise _busy(holder(), path, waited)
-        if waited > STOPPED_PROCESS_SECONDS and _is_stopped(pid := holder()):
+        if waited > STOPPED_PROCESS_SECONDS and is_stopped(pid := holder()):
             raise _busy(pid, path, waited)
 
 
 def _busy(pid: int, path: Path, waited: float) -> StoreBusy:
-    stopped = _is_stopped(pid)
+    stopped = is_stopped(pid)
     who = f"process {pid} ({_command(pid)})" if pid else "another process"
     state = "is stopped, and has" if stopped else "has had"
     return StoreBusy(
@@ -69,7 +69,7 @@ def holder_of(file: int) -> int:
     return 0
 
 
-def _is_stopped(pid: int) -> bool:
+def is_stopped(pid: int) -> bool:
     with suppress(OSError, IndexError):
         # The state follows the name, which may hold anything but ends with the last parenthesis.
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "Tt"

@@ -124,6 +124,8 @@ class LogLease:
             self._env.begin(write=True).abort()
         if self._synced:
             self._env.sync(True)
+        else:
+            self._log.note_end_of(*self._sharing.published())  # and not of what was not published
         self._is_settled = True
 
     def release(self) -> None:
@@ -204,9 +206,10 @@ class LogLease:
         self._sharing.kept = False
         self.release()
 
-    def close(self) -> None:
-        """Leaves the lease for the last time."""
-        if self.is_kept():
+    def close(self, *, is_flushed: bool = True) -> None:
+        """Leaves the lease for the last time. What was kept and could not be flushed stays marked,
+        as if this process had been killed: the next one brings it into LMDB's file."""
+        if self.is_kept() and is_flushed:
             self._sharing.kept = False
         self._become(CLOSED)
         self.release()

@@ -168,21 +168,29 @@ class OpenStore:
         if not keeps_written_pages(self.path):
             return
         disk_space = DiskSpace(self.env, self.data, self._data_file)
+        lease = LogLease(
+            self.env,
+            self.folder,
+            self.redo,
+            self.sharing,
+            synced=self._syncs,
+            look_seconds=self._checkpoint_seconds,
+            look_if_alone=self._look_if_alone,
+        )
         self.overlay = Overlay(
             self.env,
-            folder=self.folder,
             log=self.redo,
             sharing=self.sharing,
-            lease=LogLease(
+            lease=lease,
+            pending=Pending(
                 self.env,
-                self.folder,
+                self.data,
                 self.redo,
                 self.sharing,
-                synced=self._syncs,
-                look_seconds=self._checkpoint_seconds,
-                look_if_alone=self._look_if_alone,
+                lease=lease,
+                folder=self.folder,
+                disk_space=disk_space,
             ),
-            pending=Pending(self.env, self.data, self.redo, self.sharing, disk_space),
             disk_space=disk_space,
             file_writer=FileWriter(
                 self.env,
@@ -220,6 +228,10 @@ class OpenStore:
         self.folder.take_lease(wait=True)
         try:
             self._replay()
+            if self._syncs and self.redo.counts():
+                # LMDB's last commit may be one in which its process was killed: then it voids the
+                # records of the log, and the disk does not have it.
+                self.env.sync(True)
             self.redo.begin()
         finally:
             self.folder.leave_lease()
@@ -239,6 +251,8 @@ class OpenStore:
                 sharing.kept = False
             finally:
                 self.folder.leave_lease()
+        else:
+            self.folder.refuse_stopped_holder()
 
     def _last_commit(self) -> int:
         """Returns the number of LMDB's last commit, also if its process was killed in it."""
@@ -355,6 +369,8 @@ class OpenStore:
         try:
             self._last_commit()
             self._replay()
+            if self._syncs and self.sharing is not None and self.sharing.holder:
+                self.env.sync(True)  # as above
         except (lmdb.Error, HoldfastError):
             return False  # the next process to open the store tries again
         return True

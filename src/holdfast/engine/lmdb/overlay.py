@@ -24,7 +24,6 @@ from contextlib import suppress
 from typing import Any
 
 from holdfast.engine.contract import Notice
-from holdfast.engine.folder import Folder
 from holdfast.engine.lmdb.deferral import Deferral
 from holdfast.engine.lmdb.disk_space import DiskSpace
 from holdfast.engine.lmdb.file_writes import FileWriter
@@ -67,7 +66,6 @@ class Overlay:
         self,
         env: Any,
         *,
-        folder: Folder,
         log: RedoLog,
         sharing: Sharing,
         lease: LogLease,
@@ -79,7 +77,6 @@ class Overlay:
         refuse_unusable: Callable[[], None],
     ) -> None:
         self._env = env
-        self._folder = folder
         self._log = log
         self._sharing = sharing
         self._lease = lease
@@ -234,7 +231,16 @@ class Overlay:
             record = log.record(writes, notices)
         if not self._disk_space.take(len(writes), len(record)):
             return self._commit_directly(tx, publish)
-        return self._defer(tx, base, record, publish, shared=shared)
+        if not shared:
+            return self._defer(tx, base, record, publish)
+        position = log.position
+        try:
+            interrupted = self._pending.append(tx, base, record, publish)
+        except OSError:
+            return self._commit_without_log(tx, position, publish)
+        if tx.notices:
+            self._notices.wake()
+        return self._flush_if_due(base) or interrupted
 
     def _choose_notices(self, tx: TransactionBuffer) -> None:
         """Drops notices that nobody hears. Of a process that is alone, those that its subscribers
@@ -254,14 +260,14 @@ class Overlay:
         record: bytes | None,
         publish: Callable[[], None],
         *,
-        shared: bool = False,
         flushes: bool = True,
     ) -> bool:
+        """Commits what no other process follows."""
         log = self._log
         position = log.position
         noted = len(base.notices)
         interrupted = False
-        take = base.take if self._synced or shared else base.take_unseen
+        take = base.take if self._synced else base.take_unseen
         while True:
             try:
                 if record is not None:
@@ -272,14 +278,8 @@ class Overlay:
                 if tx.later_notices:
                     tx.make_notices(self._notices.may_want)
                 if tx.notices:
-                    if not shared:
-                        tx.notices = self._notices.heard(tx.notices)
+                    tx.notices = self._notices.heard(tx.notices)
                     base.add_notices(tx.notices, noted)
-                if shared:
-                    base.end = log.position
-                    self._sharing.publish(base.above, base.end)
-                    if tx.notices:
-                        self._folder.tell_of_notices()
                 publish()
                 break
             except KeyboardInterrupt:
@@ -290,24 +290,28 @@ class Overlay:
                 return self._commit_without_log(tx, position, publish) or interrupted
         if tx.notices:
             self._notices.wake()
-        if (
+        return self._flush_if_due(base, flushes=flushes) or interrupted
+
+    def _flush_if_due(self, base: CommittedBuffer, *, flushes: bool = True) -> bool:
+        """Flushes if enough waits. Says whether Ctrl-C struck."""
+        if not (
             base.due
             or self._disk_space.needed > self._most_reserved
             or base.deleted > MAX_DELETED_IN_OVERLAY
             or len(base.notices) > MAX_WAITING_KEYS
             or base.notice_bytes > MAX_WAITING_NOTICE_BYTES
-            or ((self._synced or shared) and len(base.written) > MAX_WAITING_KEYS)
+            or (len(base.written) > MAX_WAITING_KEYS and (self._synced or base.end > BEGIN))
         ):
-            base.due = True
-            if not flushes:
-                return interrupted
+            return False
+        base.due = True
+        if flushes:
             try:
                 self._flush()
             except KeyboardInterrupt:
-                interrupted = True
+                return True
             except HoldfastError:
                 pass  # this one is acknowledged; the next one that needs space gets the error
-        return interrupted
+        return False
 
     def _commit_without_log(
         self, tx: TransactionBuffer, position: int, publish: Callable[[], None]
@@ -335,23 +339,13 @@ class Overlay:
     def is_pending(self) -> bool:
         """Returns whether LMDB lacks something. Read without the lock: after a commit has
         returned, it is seen here."""
-        base = self._waiting_base()
+        base = self._pending.newest()
         return base is not None and len(base.written) > 0
 
     def notices(self) -> tuple[int, list[Notice]]:
         """Returns the notices of pending commits, and the LMDB commit that they follow."""
-        base = self._waiting_base()
+        base = self._pending.newest()
         return (-1, []) if base is None else (base.above, base.notices)
-
-    def _waiting_base(self) -> CommittedBuffer | None:
-        """Returns the base with all that was committed, by any process."""
-        while True:
-            state = self._lease.state
-            if state is not PASSING and state is not FAILED:
-                return self._pending.base
-            base = self._pending.look()
-            if self._lease.state is state:  # else what was published may be withdrawn by now
-                return base
 
     def flush(self) -> None:
         """Writes all that was committed into LMDB's file. It may find the disk full."""
@@ -375,14 +369,14 @@ class Overlay:
         """Returns what a view must read besides a snapshot of LMDB that it takes after this. If
         that snapshot is newer than `above`, it has all of it."""
         self._deferral.viewed = True
-        base = self._pending.base if self._lease.state is DEFERRING else self._waiting_base()
+        base = self._pending.base if self._lease.state is DEFERRING else self._pending.newest()
         if base is None or not base.written:
             return None
         if self._synced or base.end > BEGIN:
             return base.freeze()
         with self._lock:  # alone, where a flush waits for no disk
             base = self._pending.base
-            if base is not None:
+            if base is not None and self._lease.is_kept():  # else all that was kept is flushed
                 self._deferral.note_commits_before_view(base.commits)
                 try:
                     self._flush()
@@ -405,6 +399,8 @@ class Overlay:
         it all records of the log are void. Says whether Ctrl-C struck when it was too late to undo
         it."""
         base = self._pending.base
+        if self._lease.state is PASSING:
+            self._env.reader_check()  # snapshots of killed processes would keep pages for ever
         # Records that left nothing must be void all the same.
         touch = base is not None and not base.written and not self._log.is_empty()
         buffers = [buffer for buffer in (base, tx) if buffer is not None]
@@ -473,14 +469,16 @@ class Overlay:
         """Writes all into LMDB's file, if it takes it; the log keeps what it does not take."""
         self._flusher.stop()
         with self._lock:
+            is_flushed = False
             try:
                 if self._lease.is_kept():
                     self._flush()
                 elif self._pending.look() is not None:
                     self._flush_all(wait=False)  # who has the lease now has the same to flush
+                is_flushed = True
             finally:
                 self._pending.drop()
-                self._lease.close()
+                self._lease.close(is_flushed=is_flushed)
 
     def forked(self) -> list[Any]:
         """Called in a child process. Returns what must never be cleaned up there."""

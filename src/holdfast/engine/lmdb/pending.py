@@ -18,11 +18,13 @@ from typing import Any
 
 import lmdb
 
+from holdfast.engine.folder import Folder
 from holdfast.engine.lmdb.disk_space import DiskSpace
 from holdfast.engine.lmdb.environment import explain
+from holdfast.engine.lmdb.log_lease import CLOSED, FAILED, PASSING, LogLease
 from holdfast.engine.lmdb.redo_log import BEGIN, RedoLog, Writes
 from holdfast.engine.lmdb.sharing import Sharing
-from holdfast.engine.lmdb.write_buffers import CommittedBuffer
+from holdfast.engine.lmdb.write_buffers import CommittedBuffer, TransactionBuffer
 from holdfast.errors import LogDamaged
 
 
@@ -35,6 +37,9 @@ class Pending:
         data: Any,
         log: RedoLog,
         sharing: Sharing,
+        *,
+        lease: LogLease,
+        folder: Folder,
         disk_space: DiskSpace,
     ) -> None:
         self.base: CommittedBuffer | None = None
@@ -44,6 +49,8 @@ class Pending:
         self._log = log
         self._sharing = sharing
         self._disk_space = disk_space
+        self._folder = folder
+        self._lease = lease
         self.on_open: Callable[[], None] = _tell_no_one
         self._outdated = -1  # an LMDB commit that was published, and that others have followed
         self._lock = threading.Lock()  # held for moments, and never while the disk is waited for
@@ -60,7 +67,12 @@ class Pending:
             return self.base
 
     def _new_base(self) -> CommittedBuffer:
-        return CommittedBuffer(self._env.begin(db=self._data), time.monotonic())
+        try:
+            txn = self._env.begin(db=self._data)
+        except lmdb.ReadersFullError:
+            self._env.reader_check()  # of processes that were killed
+            txn = self._env.begin(db=self._data)
+        return CommittedBuffer(txn, time.monotonic())
 
     def _adopt(self, base: CommittedBuffer) -> None:
         flushed, written = self.flushed
@@ -83,6 +95,22 @@ class Pending:
             if above == last and end > BEGIN:
                 self._catch_up(above, end)
             return self.base  # which may be one without any record
+
+    def newest(self) -> CommittedBuffer | None:
+        """Returns the base with all that was committed, by any process, for who takes a snapshot
+        of LMDB after this."""
+        lease = self._lease
+        while True:
+            state = lease.state
+            if state is not PASSING and state is not FAILED:
+                return self.base
+            try:
+                base = self.look()
+            except (OSError, ValueError, LogDamaged):
+                if lease.state is not CLOSED:  # and with it the files
+                    raise
+            if lease.state is state:  # else what was published may be withdrawn by now
+                return base
 
     def look(self) -> CommittedBuffer | None:
         """Returns the base with all that was published, for a view that takes a snapshot after
@@ -132,6 +160,34 @@ class Pending:
                 raise LogDamaged(f"{self._log.path} is damaged: a record before {end} is not whole")
         return records is not None
 
+    def append(
+        self,
+        tx: TransactionBuffer,
+        base: CommittedBuffer,
+        record: bytes,
+        publish: Callable[[], None],
+    ) -> bool:
+        """Appends a transaction to the log, lets all processes read it, and calls `publish`. Only
+        for the lease holder. Says whether Ctrl-C struck; raises OSError if the log fails."""
+        position = self._log.position
+        noted = len(base.notices)
+        interrupted = False
+        while True:
+            try:
+                self._log.write(record, position)
+                base.take_published(tx, self._log.position, noted, self._sharing.publish)
+                if tx.notices:
+                    self._folder.tell_of_notices()
+                publish()
+                return interrupted
+            except KeyboardInterrupt:
+                interrupted = True  # none of it can be undone, and all of it can be done again
+            except OSError:
+                raise
+            except BaseException:  # of a signal handler: whether it was published, the log tells
+                self.drop()
+                raise
+
     def drop_outdated(self) -> None:
         """Drops a base that LMDB has outlived: its snapshot would keep LMDB from reusing pages."""
         with self._lock:
@@ -144,6 +200,7 @@ class Pending:
 
     def _drop(self) -> None:
         base, self.base = self.base, None
+        self._log.empty()  # as far as this process knows
         self._disk_space.restart()
         if base is not None:
             base.txn.abort()

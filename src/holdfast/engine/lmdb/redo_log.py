@@ -112,6 +112,7 @@ class RedoLog:
         # The number that `redo-state` is known to hold.
         self._declared = b"" if state is None else state.number
         self._has_blocks = False  # all of them, and each was written
+        existed = self.path.exists()
         self._file = folder.open_file(self.path)
         try:
             # Real blocks, so that no write to the map finds the disk full: it could not even say
@@ -124,6 +125,8 @@ class RedoLog:
                 self.problem = "its first page is damaged"
         except BaseException:
             os.close(self._file)
+            if not existed:  # others would take it for the log of those who have the store open
+                self.path.unlink(missing_ok=True)
             raise
         self._synced = synced
         self._mark = 0
@@ -251,6 +254,10 @@ class RedoLog:
         page, this is done now and then."""
         if not self.is_empty():
             _pack_end_into(self._map, _END_AT, self._mark, self.position)
+
+    def note_end_of(self, above: int, end: int) -> None:
+        """Notes where the records end that follow the LMDB commit `above`."""
+        _pack_end_into(self._map, _END_AT, self._mark_of(above), end)
 
     def spoil(self, position: int) -> None:
         """Makes sure, as far as possible, that a record that could not be synced never counts."""

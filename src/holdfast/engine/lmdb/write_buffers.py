@@ -393,6 +393,23 @@ class CommittedBuffer(_PendingBuffer):
         with self._lock:
             self.take_unseen(other)
 
+    def take_published(
+        self,
+        other: WriteBuffer,
+        end: int,
+        noted: int,
+        publish: Callable[[int, int], None],
+    ) -> None:
+        """Takes what this process has appended to the log up to `end`, and publishes it: no view
+        of it may show what a later view of another process does not. It can be done again."""
+        with self._lock:
+            if self.end == end:
+                self._keys = []  # it was interrupted
+            self.end = end
+            self.take_unseen(other)
+            publish(self.above, end)
+            self.add_notices(other.notices, noted)
+
     def take_record(self, record: NewRecord) -> None:
         """Takes what another process has committed."""
         with self._lock:
