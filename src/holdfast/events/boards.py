@@ -137,8 +137,8 @@ def _count_in_rows(
         else:
             record.floor = max(record.floor, _evict_smallest(cache, record, rows))
             record.flags |= PARTIAL
-            if not weight:  # it has the count of those before it, and they are listed without it
-                record.victim = record.victims
+        if not weight:  # it may have the smallest count, and that is listed without it
+            record.victim = record.victims
         # The newcomer may be the candidate that was evicted with the highest count.
         rows.add(Candidate(value.raw, record.floor + weight, record.floor))
     rows.index_some()
