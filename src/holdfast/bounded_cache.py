@@ -1,7 +1,8 @@
 """Caches with a bound of bytes, for what is made from texts that callers choose.
 
 `functools.lru_cache` bounds the number of entries. If callers choose the keys, that bounds no
-memory: a thousand names of some megabytes each are gigabytes that nobody uses again.
+memory: a thousand names of some megabytes each are gigabytes that nobody uses again. And what is
+kept by space is of no use when the space is dropped: `of_spaces` has it dropped, too.
 """
 
 import sys
@@ -10,7 +11,14 @@ from typing import Any, Final, ParamSpec, TypeVar
 
 from holdfast.limits import MAX_CACHED_BYTES, MAX_CACHED_KEY_BYTES
 
-__all__ = ["BoundedCache", "bounded_cache"]
+__all__ = [
+    "BoundedCache",
+    "BoundedDict",
+    "SharedBound",
+    "bounded_cache",
+    "forget_spaces",
+    "of_spaces",
+]
 
 _TEXTS: Final = frozenset({str, bytes})
 
@@ -19,7 +27,30 @@ Made = TypeVar("Made")
 Arguments = ParamSpec("Arguments")
 
 
-class BoundedCache(dict[Key, Made]):
+class BoundedDict(dict[Key, Made]):
+    """Keeps at most `entries` and `most_bytes`. When it is full, all of it is dropped."""
+
+    __slots__ = ("_bytes", "_entries", "_most_bytes")
+
+    def __init__(self, entries: int, most_bytes: int = MAX_CACHED_BYTES) -> None:
+        super().__init__()
+        self._entries = entries
+        self._most_bytes = most_bytes
+        self._bytes = 0  # about; threads may lose some of each other's
+
+    def keep(self, key: Key, made: Made, size: int) -> None:
+        """Keeps an entry, whatever its size: it is the latest."""
+        if len(self) >= self._entries or self._bytes + size > self._most_bytes:
+            self.clear()
+        self[key] = made
+        self._bytes += size
+
+    def clear(self) -> None:
+        super().clear()
+        self._bytes = 0
+
+
+class BoundedCache(BoundedDict[Key, Made]):
     """What `make` returned for recent keys, at most `entries` of them and `MAX_CACHED_BYTES`.
 
     A key that is found costs what it costs in any dict, less than a call of a cached function. When
@@ -30,35 +61,52 @@ class BoundedCache(dict[Key, Made]):
     (9, 1000000, ['some text'])
     """
 
-    __slots__ = ("_bytes", "_entries", "_make", "_size_of")
+    __slots__ = ("_make", "_shared", "_size_of")
 
     def __init__(
         self,
         make: Callable[[Key], Made],
         entries: int,
         size_of: Callable[[Key], int] | None = None,
+        shared: "SharedBound | None" = None,
     ) -> None:
-        super().__init__()
+        super().__init__(entries)
         self._make = make
-        self._entries = entries
         self._size_of = size_of or _size
-        self._bytes = 0  # about; threads may lose some of each other's
+        self._shared = shared
 
     def __missing__(self, key: Key) -> Made:
         made = self._make(key)
         size = self._size_of(key)
         if size > MAX_CACHED_KEY_BYTES:
             return made
-        if len(self) >= self._entries or self._bytes + size > MAX_CACHED_BYTES:
-            self.clear()
-            self._bytes = 0
-        self[key] = made
-        self._bytes += size
+        if self._shared is not None:
+            self._shared.add()
+        self.keep(key, made, size)
         return made
 
 
+class SharedBound:
+    """Bounds the entries of several caches together, such as one for each space.
+
+    When there are too many, `drop` drops them all: most easily with whatever holds the caches.
+    """
+
+    def __init__(self, entries: int, drop: Callable[[], None]) -> None:
+        self._entries = entries
+        self._drop = drop
+        self._count = 0  # since it was full last; some of them may be gone
+
+    def add(self) -> None:
+        """Counts an entry that one of the caches is about to keep."""
+        self._count += 1
+        if self._count > self._entries:
+            self._count = 0
+            self._drop()
+
+
 def bounded_cache(
-    entries: int, size_of: Callable[[Any], int] | None = None
+    entries: int, size_of: Callable[[Any], int] | None = None, *, is_of_spaces: bool = False
 ) -> Callable[[Callable[Arguments, Made]], Callable[Arguments, Made]]:
     """Makes a function remember what it returned, as `lru_cache` does, within the bounds of
     `BoundedCache`. `size_of` gets the arguments as a tuple."""
@@ -66,6 +114,8 @@ def bounded_cache(
     def decorate(function: Callable[Arguments, Made]) -> Callable[Arguments, Made]:
         make: Callable[..., Made] = function
         kept: BoundedCache[Any, Made] = BoundedCache(lambda args: make(*args), entries, size_of)
+        if is_of_spaces:
+            of_spaces(kept)
 
         def call(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Made:
             return kept[args]
@@ -73,6 +123,26 @@ def bounded_cache(
         return call
 
     return decorate
+
+
+Cache = TypeVar("Cache")
+_clear: Final[list[Callable[[], None]]] = []
+
+
+def of_spaces(cache: Cache) -> Cache:
+    """Registers a cache whose keys belong to spaces, of this module or of `lru_cache`;
+    `forget_spaces` empties it."""
+    _clear.append(getattr(cache, "cache_clear", None) or cache.clear)  # type: ignore[attr-defined]  # one of both
+    return cache
+
+
+def forget_spaces() -> None:
+    """Empties all caches that were registered, because a space was dropped.
+
+    What they hold for others is made again when it is asked for, in some microseconds.
+    """
+    for clear in _clear:
+        clear()
 
 
 def _size(key: Any) -> int:

@@ -272,7 +272,11 @@ MAX_DECODED_RECORDS: Final = 2_048
 MAX_DECODED_SPACES: Final = 4  # spaces with decoded records: the ones written to most recently
 MAX_EXPANDED_KEYS: Final = 16_384  # keys of handlers kept for the next event; some 250 bytes each
 MAX_EXPANDED_TEXT: Final = 256  # characters of a text whose keys are kept
-MAX_EVENT_SCHEMA_BYTES: Final = 4 * 1024 * 1024  # a schema is compiled as a whole
+# whose labels are kept; most events are of the present one. 3 KB each
+MAX_LABELLED_MINUTES: Final = 256
+MAX_EVENT_SCHEMA_BYTES: Final = 1024 * 1024  # of one: a second of reading, for which others wait
+# of all schemas of a space, and of those that a process remembers: read, they take 13 times as much
+MAX_EVENT_SCHEMAS_BYTES: Final = 4 * 1024 * 1024
 MAX_SCHEMA_NAME_BYTES: Final = 128  # a name is part of reports
 MAX_EXPRESSION_TERMS: Final = 1_000  # in one list of an expression
 MAX_EXPRESSION_STEPS: Final = 16  # each step of a chain can multiply what it looks up
@@ -341,8 +345,9 @@ MAX_JOB_TIME: Final = 10.0**11  # in seconds, the year 5138; a larger number has
 MAX_JOB_HISTORY_ENTRIES: Final = 100_000  # even if `max-job-history` says unlimited
 # longer data is stored apart, so that changing a job does not rewrite it
 JOB_DATA_INLINE_CHARS: Final = 1_024
-# queues and workers of a space whose packed keys are remembered
+# queues and workers whose packed keys are remembered, of all spaces together; 1.6 KB each
 MAX_NAMES_KEPT_PACKED: Final = 4_096
+MAX_SPACES_KEPT_PACKED: Final = 256  # spaces whose packed keys are remembered; 2.4 KB each
 MAX_JOBS_HANDED_OVER: Final = 512  # records kept decoded for the next pop or completion
 # of one such record; a job with a long history is decoded again
 MAX_HANDED_OVER_BYTES: Final = 4_096

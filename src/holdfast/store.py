@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, Sel
 
 from holdfast import expiry
 from holdfast.binding import EVERY_SPACE
+from holdfast.bounded_cache import forget_spaces
 from holdfast.defaults import DEFAULT_SPACE
 from holdfast.engine import open_engine
 from holdfast.engine.contract import Backup, Engine, Outcome, Subscription, Transaction
@@ -358,6 +359,7 @@ class Store(Space):
         number = self.engine.transact(lambda tx: move_to_dropped(tx, name), space=DIRECTORY)
         if number is not None:
             self._empty(number, progress)
+            forget_spaces()
 
     def resume_drops(self) -> None:
         """Goes on with the drops that a crash has interrupted; without any, reads no key."""

@@ -21,6 +21,7 @@ import struct
 from functools import lru_cache
 from typing import Final
 
+from holdfast.bounded_cache import of_spaces
 from holdfast.keys import pack, pack_int, pack_str, unpack
 
 LAYER: Final = 2  # the first part of every key below a space
@@ -84,6 +85,7 @@ class Keys:
         return self.work + pack_int(index)
 
 
+@of_spaces
 @lru_cache(maxsize=64)
 def keys_of(space: bytes) -> Keys:
     return Keys(space)

@@ -7,7 +7,7 @@ new deployment stores other bytes, and gets another access in the very next tran
 from collections.abc import Iterable
 from typing import Any, Final
 
-from holdfast.bounded_cache import BoundedCache, bounded_cache
+from holdfast.bounded_cache import BoundedCache, bounded_cache, of_spaces
 from holdfast.engine.contract import Reader
 from holdfast.entities.layout import keys_of
 from holdfast.entities.messages import ID, changed_topic
@@ -149,10 +149,10 @@ def _table_key(space_and_name: tuple[bytes, str]) -> _TableKey:
     return _TableKey(keys_of(space).table(name))
 
 
-_table_keys: Final = BoundedCache(_table_key, entries=1024)
+_table_keys: Final = of_spaces(BoundedCache(_table_key, entries=1024))
 
 
-@bounded_cache(1024)
+@bounded_cache(1024, is_of_spaces=True)
 def _access(space: bytes, stored: bytes) -> TableAccess:
     return TableAccess(space, read_table(stored))
 

@@ -7,6 +7,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
+from holdfast.bounded_cache import BoundedDict
 from holdfast.engine.contract import Reader, Transaction
 from holdfast.errors import BadInput, Conflict, InvalidEventSchema, UnknownSchema
 from holdfast.events.flux_dialect import parse_text, read_flux_schema
@@ -16,7 +17,11 @@ from holdfast.events.records import Settings
 from holdfast.events.schema import read_schema
 from holdfast.events.settings import DIGEST_BYTES, NO_SCHEMAS, settings_in
 from holdfast.events.times import WEEKDAYS, Calendar, zone
-from holdfast.limits import MAX_EVENT_SCHEMA_BYTES, MAX_SCHEMA_NAME_BYTES
+from holdfast.limits import (
+    MAX_EVENT_SCHEMA_BYTES,
+    MAX_EVENT_SCHEMAS_BYTES,
+    MAX_SCHEMA_NAME_BYTES,
+)
 
 __all__ = ["Dialect", "deploy", "deployed", "dialects", "problems", "schemas", "withdraw"]
 
@@ -81,6 +86,14 @@ def deploy(
             [f"the schema has {len(stored)} bytes, at most {MAX_EVENT_SCHEMA_BYTES} fit"]
         )
     tx.put(keys_of(tx.space).schema(name), stored)
+    size = sum(len(each) for _, each in _stored(tx))
+    if size > MAX_EVENT_SCHEMAS_BYTES:
+        raise InvalidEventSchema(
+            [
+                f"all schemas would have {size} bytes, at most {MAX_EVENT_SCHEMAS_BYTES} fit; "
+                "withdraw those that no event uses any more"
+            ]
+        )
     _store_digest(tx)
 
 
@@ -154,46 +167,22 @@ def deployed(reader: Reader) -> tuple[CompiledSchemas, Settings]:
     stored = reader.get(keys_of(reader.space).schemas_digest)
     if stored is None:
         return _no_schemas(), settings_in(None)
-    known = _known(stored)
-    if not known:
-        compiled = _compile(_DeployedSchemas(stored[:DIGEST_BYTES], reader))
-        known.append((compiled, settings_in(stored)))
-    return known[0]
-
-
-@lru_cache(maxsize=256)
-def _known(stored: bytes) -> list[tuple[CompiledSchemas, Settings]]:
-    """Returns a list for schemas and settings, which `deployed` fills once it has read them."""
-    return []
-
-
-class _DeployedSchemas:
-    """The deployed schemas, cached by their digest: once compiled, they are not read again."""
-
-    def __init__(self, digest: bytes, reader: Reader) -> None:
-        self._digest = digest
-        self._reader: Reader | None = reader
-
-    def read(self) -> list[tuple[str, bytes]]:
-        """Returns the schemas, once: the cache keeps this object and must not keep its reader."""
-        reader, self._reader = self._reader, None
-        assert reader is not None
-        stored = _stored(reader)
+    known = _known.get(stored)
+    if known is None:
+        schemas = _stored(reader)
         # An engine may run work on guesses to learn what it reads. They must not enter the cache.
-        if self._digest not in (NO_SCHEMAS, _digest(stored)):
+        if stored[:DIGEST_BYTES] not in (NO_SCHEMAS, _digest(schemas)):
             raise Conflict("the schemas of the space are not those of its digest")
-        return stored
-
-    def __hash__(self) -> int:
-        return hash(self._digest)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _DeployedSchemas) and self._digest == other._digest
+        compiled = CompiledSchemas([_deployed(name, schema) for name, schema in schemas])
+        known = compiled, settings_in(stored)
+        _known.keep(stored, known, sum(len(schema) for _, schema in schemas))
+    return known
 
 
-@lru_cache(maxsize=256)
-def _compile(deployed: _DeployedSchemas) -> CompiledSchemas:
-    return CompiledSchemas([_deployed(name, stored) for name, stored in deployed.read()])
+# What was deployed, by its digest and the settings behind it.
+_known: Final[BoundedDict[bytes, tuple[CompiledSchemas, Settings]]] = BoundedDict(
+    entries=256, most_bytes=MAX_EVENT_SCHEMAS_BYTES
+)
 
 
 def _deployed(name: str, stored: bytes) -> DeployedSchema:

@@ -1,4 +1,4 @@
-"""Compiles deployed schemas to functions, once, before their first event.
+"""Compiles the handlers of deployed schemas to functions, once, before their first event.
 
 The schemas of a space become closures, cached by the digest of what is stored, so every process
 notices a new schema with its next event. Ingestion parses nothing: the handlers of an event name
@@ -164,12 +164,12 @@ class CompiledSchemas:
     """All handlers of a space, found by the name of an event."""
 
     def __init__(self, schemas: Sequence[DeployedSchema]) -> None:
-        self._by_prefix: dict[str, list[CompiledHandler]] = {}
+        self._by_prefix: dict[str, list[tuple[DeployedSchema, Handler]]] = {}
+        self._compiled: dict[str, list[CompiledHandler]] = {}  # by prefix, once it is needed
         self._schemas = {schema.name: schema for schema in schemas}
         for schema in schemas:
             for _, handler in schema.handlers if not schema.is_flux else ():
-                listed = self._by_prefix.setdefault(":".join(handler.prefix), [])
-                listed.append(CompiledHandler(schema.name, handler, schema.calendar))
+                self._by_prefix.setdefault(":".join(handler.prefix), []).append((schema, handler))
         self.plan_of: Final[Callable[[str], HandlerPlan]] = BoundedCache(
             self._plan_of, entries=4_096
         ).__getitem__
@@ -179,7 +179,18 @@ class CompiledSchemas:
         """Returns the handlers of all prefixes of a name, shorter prefixes first."""
         segments = _checked_segments(name)
         prefixes = (":".join(segments[:count]) for count in range(len(segments) + 1))
-        return plan([each for prefix in prefixes for each in self._by_prefix.get(prefix, ())])
+        return plan([each for prefix in prefixes for each in self._handlers_of(prefix)])
+
+    def _handlers_of(self, prefix: str) -> list[CompiledHandler]:
+        """Returns the handlers of a prefix. Compiled, each takes five times the memory, and a
+        schema may have thousands whose events never come."""
+        found = self._compiled.get(prefix)
+        if found is None and prefix in self._by_prefix:
+            found = self._compiled[prefix] = [
+                CompiledHandler(schema.name, handler, schema.calendar)
+                for schema, handler in self._by_prefix[prefix]
+            ]
+        return found or []
 
     def _schema(self, name: str) -> CompiledSchema:
         """Returns one schema, of either dialect."""

@@ -36,6 +36,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Final
 
+from holdfast.bounded_cache import of_spaces
 from holdfast.keys import pack_bytes, pack_int, pack_str, prefix_range
 
 __all__ = ["CHANGED", "Keys", "keys_of", "place"]
@@ -191,6 +192,7 @@ class Keys:
         return prefix_range(self._change + pack_bytes(id))
 
 
+@of_spaces
 @lru_cache(maxsize=1_024)
 def keys_of(space: bytes) -> Keys:
     return Keys(space)

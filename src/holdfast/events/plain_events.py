@@ -9,6 +9,7 @@ text, for example, goes the way of event_run.py, before anything is written.
 from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
 
+from holdfast.bounded_cache import of_spaces
 from holdfast.errors import ExpandsTooFar
 from holdfast.events import boards, stored_adds
 from holdfast.events.codec import BOARD, UNBOUNDED, Value, prepare
@@ -313,6 +314,7 @@ class _Expansion(NamedTuple):
     groups: dict[str, KeyGroup]
 
 
+@of_spaces
 @lru_cache(maxsize=MAX_DECODED_SPACES)
 def expansions_of(space: bytes) -> Expansions:
     return Expansions(keys_of(space))

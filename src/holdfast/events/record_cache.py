@@ -10,6 +10,7 @@ from functools import lru_cache, partial
 from typing import Final
 
 from holdfast import expiry
+from holdfast.bounded_cache import of_spaces
 from holdfast.engine.contract import Notice, Reader, Transaction, draw
 from holdfast.events.codec import (
     BOARD,
@@ -131,6 +132,7 @@ class DecodedRecords:
             self.older, self.newer = self.newer, {}
 
 
+@of_spaces
 @lru_cache(maxsize=MAX_DECODED_SPACES)
 def _decoded_of(space: bytes) -> DecodedRecords:
     return DecodedRecords()

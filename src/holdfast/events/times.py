@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from holdfast.error_text import shown
 from holdfast.errors import BadInput, InvalidEvent
-from holdfast.limits import MAX_EVENT_MS
+from holdfast.limits import MAX_EVENT_MS, MAX_LABELLED_MINUTES
 
 __all__ = [
     "LABELS",
@@ -129,7 +129,7 @@ def labels(ms: int, calendar: Calendar) -> dict[str, list[bytes]]:
     return _labels_of_minute(ms // _MINUTE_MS, calendar)
 
 
-@lru_cache(maxsize=4_096)
+@lru_cache(maxsize=MAX_LABELLED_MINUTES)
 def _labels_of_minute(minute: int, calendar: Calendar) -> dict[str, list[bytes]]:
     moment = (_EPOCH + timedelta(minutes=minute)).astimezone(zone(calendar.timezone))
     found = {

@@ -4,12 +4,13 @@ layout.py has the map of all of them.
 """
 
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import partial
+from typing import Final
 
-from holdfast.bounded_cache import BoundedCache
+from holdfast.bounded_cache import BoundedCache, SharedBound, of_spaces
 from holdfast.jobs.layout import LAYER, Code, QueueKeys, WorkerKeys
 from holdfast.keys import pack_float, pack_int, pack_str
-from holdfast.limits import MAX_NAMES_KEPT_PACKED
+from holdfast.limits import MAX_NAMES_KEPT_PACKED, MAX_SPACES_KEPT_PACKED
 
 
 class Keys:
@@ -86,10 +87,10 @@ class Keys:
         self._batch_jobs = base + pack_int(Code.BATCH_JOB)
         self.bulk_actions = base + pack_int(Code.BULK_ACTION)
         # Of the queues and workers that were asked for, so that their keys are packed once.
-        queues = BoundedCache(partial(QueueKeys, space, base), MAX_NAMES_KEPT_PACKED)
+        queues = BoundedCache(partial(QueueKeys, space, base), MAX_NAMES_KEPT_PACKED, shared=_names)
         self.queue: Callable[[str], QueueKeys] = queues.__getitem__
         self.queue_seen: Callable[[str], QueueKeys | None] = queues.get
-        workers = BoundedCache(partial(WorkerKeys, base), MAX_NAMES_KEPT_PACKED)
+        workers = BoundedCache(partial(WorkerKeys, base), MAX_NAMES_KEPT_PACKED, shared=_names)
         self.worker: Callable[[str], WorkerKeys] = workers.__getitem__
         self.worker_seen: Callable[[str], WorkerKeys | None] = workers.get
 
@@ -213,6 +214,6 @@ class Keys:
         return self.throttle_waiters + pack_str(throttle) + pack_float(time) + pack_str(jid)
 
 
-@lru_cache(maxsize=256)
-def keys_of(space: bytes) -> Keys:
-    return Keys(space)
+_kept: Final = of_spaces(BoundedCache(Keys, entries=MAX_SPACES_KEPT_PACKED))
+_names: Final = SharedBound(MAX_NAMES_KEPT_PACKED, drop=_kept.clear)
+keys_of: Final[Callable[[bytes], Keys]] = _kept.__getitem__  # the keys of a space

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
-from holdfast.bounded_cache import BoundedCache
+from holdfast.bounded_cache import BoundedCache, of_spaces
 from holdfast.error_text import did_you_mean, shown
 from holdfast.errors import BadLimit, BadWindow, UnknownCondition
 from holdfast.keys import pack_int
@@ -171,8 +171,10 @@ def _condition_keys(place: tuple[Keys, CompiledCondition]) -> ConditionKeys:
 
 
 # By the keys of a prefix and the condition.
-condition_keys: Final = BoundedCache(
-    _condition_keys, entries=1_024, size_of=lambda place: len(place[0].spec(place[1].name))
+condition_keys: Final = of_spaces(
+    BoundedCache(
+        _condition_keys, entries=1_024, size_of=lambda place: len(place[0].spec(place[1].name))
+    )
 )
 
 

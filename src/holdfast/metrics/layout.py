@@ -20,7 +20,7 @@ buckets. A limiter would do that for each hit; `window_summaries.py` makes it on
 from sys import getsizeof
 from typing import Final
 
-from holdfast.bounded_cache import BoundedCache, bounded_cache
+from holdfast.bounded_cache import BoundedCache, bounded_cache, of_spaces
 from holdfast.keys import pack, pack_int, pack_str, prefix_range
 
 LAYER: Final = 5
@@ -77,7 +77,7 @@ class Keys:
         return self._families[FIXED_WINDOWS] + pack_str(name)
 
 
-@bounded_cache(1_024)
+@bounded_cache(1_024, is_of_spaces=True)
 def keys_of(space: bytes, prefix: tuple[str, ...]) -> Keys:
     return Keys(space, prefix)
 
@@ -88,7 +88,7 @@ def _named_keys(space_and_prefix: tuple[bytes, str]) -> Keys:
 
 
 # By space and prefix: the keys of a prefix that is one string, as most are.
-named_keys: Final = BoundedCache(_named_keys, entries=1_024)
+named_keys: Final = of_spaces(BoundedCache(_named_keys, entries=1_024))
 
 
 def _spec_key(place: tuple[bytes, str]) -> bytes:
@@ -96,7 +96,7 @@ def _spec_key(place: tuple[bytes, str]) -> bytes:
     return specs + pack_str(metric)
 
 
-_spec_keys: Final = BoundedCache(_spec_key, entries=4_096)
+_spec_keys: Final = of_spaces(BoundedCache(_spec_key, entries=4_096))
 
 
 def _sequence_stem(place: tuple[bytes, str, str]) -> bytes:
@@ -104,7 +104,7 @@ def _sequence_stem(place: tuple[bytes, str, str]) -> bytes:
     return buckets + pack_str(metric) + pack_str(sequence)
 
 
-_sequence_stems: Final = BoundedCache(_sequence_stem, entries=4_096)
+_sequence_stems: Final = of_spaces(BoundedCache(_sequence_stem, entries=4_096))
 
 
 def _stems_bytes(arguments: tuple[bytes, int, int]) -> int:
@@ -112,7 +112,7 @@ def _stems_bytes(arguments: tuple[bytes, int, int]) -> int:
     return (last - first + 1) * getsizeof(stem)
 
 
-@bounded_cache(1_024, size_of=_stems_bytes)
+@bounded_cache(1_024, size_of=_stems_bytes, is_of_spaces=True)
 def window_stems(stem: bytes, first: int, last: int) -> tuple[bytes, ...]:
     """Returns the buckets from `first` to `last` of one sequence, each without its entity.
 

@@ -9,7 +9,7 @@ one function without a call that it could do without. Whatever is different take
 from collections.abc import Callable
 from typing import Any, Final, Protocol, TypeAlias
 
-from holdfast.bounded_cache import BoundedCache
+from holdfast.bounded_cache import BoundedCache, of_spaces
 from holdfast.engine.contract import Reader, Transaction
 from holdfast.errors import MetricOverflow, NotACounter
 from holdfast.limits import MAX_UNITS
@@ -123,8 +123,8 @@ def _memory(place_and_suffix: tuple[ConditionKeys, bytes]) -> list[Any]:
     return [place.summaries + suffix, _NOTHING]
 
 
-_memories: Final = BoundedCache(
-    _memory, entries=8_192, size_of=lambda key: len(key[0].spec) + len(key[1])
+_memories: Final = of_spaces(
+    BoundedCache(_memory, entries=8_192, size_of=lambda key: len(key[0].spec) + len(key[1]))
 )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Final
 
-from holdfast.bounded_cache import BoundedCache
+from holdfast.bounded_cache import BoundedCache, of_spaces
 from holdfast.engine.contract import Transaction
 from holdfast.error_text import did_you_mean, shown
 from holdfast.errors import BadInput
@@ -82,8 +82,12 @@ def _counter_of(place: tuple[Keys, str, bytes]) -> Counter:
     return Counter(keys, name, stored)
 
 
-_counters: Final = BoundedCache(
-    _counter_of, entries=4_096, size_of=lambda place: len(place[0].spec(place[1])) + len(place[2])
+_counters: Final = of_spaces(
+    BoundedCache(
+        _counter_of,
+        entries=4_096,
+        size_of=lambda place: len(place[0].spec(place[1])) + len(place[2]),
+    )
 )
 
 

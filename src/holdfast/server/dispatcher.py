@@ -21,6 +21,7 @@ from typing import Any, Final, TypeAlias, TypeVar, cast
 import msgspec
 
 from holdfast.admin import SettingEntry
+from holdfast.bounded_cache import forget_spaces
 from holdfast.compat.qless import Dialect
 from holdfast.engine.contract import Notice, Outcome, Transaction
 from holdfast.errors import (
@@ -124,9 +125,7 @@ class Dispatcher:
             lambda notice: self.authenticator.reload(), space=DIRECTORY, topic_prefix=USERS_CHANGED
         )
         self.notice_feed.listen(
-            lambda notice: self.forget_space(notice.payload.decode()),
-            space=DIRECTORY,
-            topic_prefix=SPACE_DROPPED,
+            self._space_was_dropped, space=DIRECTORY, topic_prefix=SPACE_DROPPED
         )
         self.write_groups = WriteGroups(
             store, self._loop, self.turns, self.recorder, self.notice_feed, self.report
@@ -203,6 +202,10 @@ class Dispatcher:
     def forget_space(self, name: str) -> None:
         """Forgets a dropped space: the next one of that name is another."""
         self._spaces.pop(name, None)
+
+    def _space_was_dropped(self, notice: Notice) -> None:
+        self.forget_space(notice.payload.decode())
+        forget_spaces()
 
     def next_session_id(self) -> int:
         return next(self._sessions)

@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from holdfast import expiry
-from holdfast.bounded_cache import BoundedCache
+from holdfast.bounded_cache import BoundedCache, of_spaces
 from holdfast.engine.contract import Reader, Transaction, read_counter
 from holdfast.error_text import did_you_mean, shown
 from holdfast.errors import InvalidTableQuery, InvalidTableSchema, TableNotFound, UnsupportedPart
@@ -61,7 +61,7 @@ def _cached_plan(space_and_table: tuple[bytes, str]) -> _CachedPlan:
     return _CachedPlan(keys_of(space).table(table))
 
 
-_cached_plans: Final = BoundedCache(_cached_plan, entries=4096)
+_cached_plans: Final = of_spaces(BoundedCache(_cached_plan, entries=4096))
 
 
 def not_found(table: str, reader: Reader | None = None) -> TableNotFound:

@@ -29,6 +29,7 @@ from typing import Final
 
 import msgspec
 
+from holdfast.bounded_cache import of_spaces
 from holdfast.keys import pack, pack_bytes, pack_int, pack_str
 from holdfast.limits import MAX_INLINE_HASH_BYTES
 
@@ -104,6 +105,7 @@ class Keys(msgspec.Struct, frozen=True):
         return self.marks + pack_str(name)
 
 
+@of_spaces
 @lru_cache(maxsize=1024)
 def keys_of(space: bytes) -> Keys:
     below = space + pack(LAYER)
@@ -119,6 +121,7 @@ class TableKeys(msgspec.Struct, frozen=True):
     counts: tuple[bytes, ...]
 
 
+@of_spaces
 @lru_cache(maxsize=4096)
 def table_keys(space: bytes, number: int) -> TableKeys:
     keys = keys_of(space)
