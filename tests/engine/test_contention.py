@@ -25,12 +25,12 @@ def test_a_key_that_also_begins_a_range_is_forgotten_once_its_time_is_over(
     monkeypatch.setattr(contention, "time", watch)
     remembered = Contention()
     keys, pages = [b"a", b"a"], [Page(b"a", b"b", 1)]
-    assert not remembered.expects(keys, pages)
+    assert not remembered.among(keys, pages)
 
     remembered.note([b"a"])
-    assert remembered.expects(keys, pages)
-    assert not remembered.expects([b"c"], [Page(b"b", b"c", 1)])
+    assert remembered.among(keys, pages)
+    assert not remembered.among([b"c"], [Page(b"b", b"c", 1)])
     watch.now += CONTENDED_SECONDS + 0.1
 
-    assert not remembered.expects(keys, pages)
-    assert not remembered.expects(keys, pages)
+    assert not remembered.among(keys, pages)
+    assert not remembered.among(keys, pages)

@@ -4,7 +4,7 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, NoReturn
@@ -183,6 +183,11 @@ class PostgresBackend:
     def exclusive_session(self, space: bytes) -> PostgresSession:
         return PostgresSession(self, space, exclusive=True)
 
+    def turn_session(
+        self, space: bytes, contended: Sequence[bytes], *, exclusive: bool = False
+    ) -> PostgresSession:
+        return PostgresSession(self, space, exclusive=exclusive, contended=contended)
+
     def take(self) -> Connection:
         return self._pool.take()
 
@@ -241,10 +246,8 @@ class PostgresBackend:
 
     def is_early(self, space: "KnownSpace") -> bool:
         """Returns whether the next commit should release its space before it is on the disk. Where
-        nobody else writes that would help no one, and the second wait costs a fifth of a commit."""
-        if not self.flushes:
-            return self.early
-        return space.shared_until > time.monotonic()
+        nobody else writes that would help no one, and the second wait costs a sixth of a commit."""
+        return space.shared_until > time.monotonic() if self.flushes else self.early
 
     def settle(self, client: int, attempt: int) -> bool:
         """Returns whether a commit was made; if not, it can't be made any more after this."""
@@ -426,11 +429,14 @@ class KnownSpace:
         self.shared_until = 0.0
 
     def note_commit(self, commits: int | None) -> None:
-        """Takes the count of commits with the own one; None if it was made under a lock, which is
-        taken where others write."""
+        """Takes the count of commits with the own one, if it is known."""
         before, self._commits = self._commits, commits
-        if commits is None or (before is not None and commits != before + 1):
-            self.shared_until = time.monotonic() + CONTENDED_SECONDS
+        if before is not None and commits is not None and commits != before + 1:
+            self.note_others()
+
+    def note_others(self) -> None:
+        """Expects others here for a while."""
+        self.shared_until = time.monotonic() + CONTENDED_SECONDS
 
 
 def _read_format(plain: psycopg.Connection[Any]) -> str | None:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -53,11 +54,19 @@ class PostgresSession:
     place: Any = None  # every row has a version of its own
 
     def __init__(
-        self, backend: "PostgresBackend", space: bytes, *, exclusive: bool = False
+        self,
+        backend: "PostgresBackend",
+        space: bytes,
+        *,
+        exclusive: bool = False,
+        contended: Sequence[bytes] = (),
     ) -> None:
         self._backend = backend
         self._space = space
         self._exclusive = exclusive  # reads with the lock of the space in its hands
+        self._contended = contended  # waits its turn for these, and reads in the same transaction
+        self._waits = exclusive or bool(contended)
+        self._statements = 0  # that have read, each at a moment of its own if it waits its turn
         self._connection: Connection | None = None
         self._reading = False
         self._pending: int | None = None  # commits of the space, if they may not be on the disk yet
@@ -68,8 +77,8 @@ class PostgresSession:
     def fetch(
         self, keys: Sequence[bytes], pages: Sequence[Page]
     ) -> tuple[list[Row | None], list[list[tuple[bytes, Row]]]]:
-        if self._exclusive and not self._reading:
-            self._backend.register(self._space)
+        if self._waits and not self._reading:
+            self._backend.register(self._space).note_others()
         return self._fetch(keys, pages, keeps=True)
 
     def fetch_once(
@@ -86,7 +95,7 @@ class PostgresSession:
         begins = not self._reading and (keeps or len(pages) + bool(keys) > 1)
         begun = int(begins)
         try:
-            if begins and self._exclusive:
+            if begins and self._waits:
                 connection.enrol()
                 begun = self._send_locks(connection)
             elif begins:
@@ -119,6 +128,7 @@ class PostgresSession:
             connection.broken = True
             raise
         del replies[:begun]
+        self._statements += len(pages) + bool(keys)
         if looks:
             self._pending = _pending(replies[0 if keys else len(pages)])
         found = dict(_rows(replies.pop(0))) if keys else {}
@@ -126,18 +136,22 @@ class PostgresSession:
         return [found.get(key) for key in keys], contents
 
     def confirm(self) -> None:
+        if self._contended and not self._exclusive and self._statements > 1:
+            raise Conflicted
         if self._pending is not None:
             self._backend.flush(self._space, self._pending)
             self._pending = None
 
     def _send_locks(self, connection: Connection) -> int:
         """Begins a transaction that others wait for; returns how many statements that takes."""
+        begun = len(connection.batch)
         connection.send(sql.BEGIN)
-        connection.send(sql.HURRY)
-        if not self._space:
-            connection.send(sql.LOCK_ALL)
-        connection.send(sql.LOCK_SPACE, self._space)
-        return 3 if self._space else 4
+        connection.send(sql.TAKE_TURN, int8_array(sorted(map(_turn_of, self._contended))))
+        if self._exclusive:
+            if not self._space:
+                connection.send(sql.LOCK_ALL)
+            connection.send(sql.LOCK_SPACE, self._space)
+        return len(connection.batch) - begun
 
     # --- committing ------------------------------------------------------------------------------
 
@@ -168,13 +182,13 @@ class PostgresSession:
         connection.attempts += 1
         version = _new_version()
         try:
-            if self._reading and not self._exclusive:
+            if self._reading and not self._waits:
                 connection.send(sql.END_SNAPSHOT)
                 connection.sync()
                 self._reading = False
             if not self._reading:
                 connection.enrol()
-            early = self._exclusive or self._backend.is_early(known)
+            early = self._backend.is_early(known)
             answer = self._send_commit(connection, commit, version, asked, early)
             made, *_, commits, is_heard = (answer.get_value(0, column) for column in range(5))
             if made != _MADE:
@@ -220,7 +234,7 @@ class PostgresSession:
         send(
             sql.CALL_COMMIT,
             commit.space,
-            _TRUE if self._reading else _FALSE,
+            _TRUE if self._reading and self._exclusive else _FALSE,
             _TRUE if early else _FALSE,
             INT8.pack(connection.id),
             INT8.pack(connection.attempts),
@@ -246,7 +260,7 @@ class PostgresSession:
     def _checks(self, commit: Commit) -> Parameters:
         """Returns what was read; a session that holds the lock need not ask whether it has
         changed."""
-        if self._reading:
+        if self._reading and self._exclusive:
             return _NOTHING_READ
         keys = bytea_array(commit.keys), int8_array(commit.keys.values())
         if not commit.ranges:
@@ -297,7 +311,7 @@ class PostgresSession:
         try:
             if self._reading and not connection.broken:
                 # The reply is read when the connection is used next.
-                connection.send(sql.ROLLBACK if self._exclusive else sql.END_SNAPSHOT)
+                connection.send(sql.ROLLBACK if self._waits else sql.END_SNAPSHOT)
                 connection.sync()
                 connection.leave_behind()
         finally:
@@ -379,6 +393,13 @@ def _portions(puts: dict[bytes, bytes]) -> list[dict[bytes, bytes]]:
         portions[-1][key] = value
         size += len(value) + len(key)
     return portions
+
+
+def _turn_of(key: bytes) -> int:
+    """Returns the number of the advisory lock for a contended key. Two keys that share one wait for
+    each other, and nothing else."""
+    digest = blake2b(key, digest_size=8, person=b"holdfast").digest()
+    return int(INT8.unpack(digest)[0])
 
 
 def _new_version() -> int:

@@ -121,8 +121,14 @@ PAGE_BACK: Final = _prepared(
 
 # A commit in the whole store waits for those in any space, and they for it.
 BEGIN: Final = _prepared("begin_commit", "BEGIN TRANSACTION ISOLATION LEVEL READ COMMITTED")
-# A connection that makes others wait and then falls silent is cut off.
-HURRY: Final = _prepared("hurry", "SET LOCAL idle_in_transaction_session_timeout = '10s'")
+# Waits for those that have one of these numbers, and keeps them to the end of the transaction. They
+# are in order, so that nobody waits for one who waits. A connection that makes others wait and then
+# falls silent is cut off.
+TAKE_TURN: Final = _prepared(
+    "turn",
+    "SELECT set_config('idle_in_transaction_session_timeout', '10s', true), "
+    "(SELECT count(pg_advisory_xact_lock(number)) FROM unnest($1::int8[]) AS each (number))",
+)
 LOCK_ALL: Final = _prepared("lock_all", "LOCK TABLE holdfast_space IN EXCLUSIVE MODE")
 LOCK_SPACE: Final = _prepared(
     "lock",

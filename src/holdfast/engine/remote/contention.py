@@ -1,8 +1,8 @@
 """Remembers what other processes change at the same time, so that it is locked before it is read.
 
 Work that reads what others change is run in vain as often as not. After such a conflict, the next
-work that reads the same key or range does not guess: the space is locked for it, where the backend
-can, so that it waits its turn, and else it is read first. Other work of the space goes on as ever.
+work that reads the same key or range does not guess: it waits its turn for these, or for its whole
+space, as the backend can, and else it is read first. Other work of the space goes on as ever.
 """
 
 import time
@@ -27,15 +27,15 @@ class Contention:
             self._until = {}
         self._until.update(dict.fromkeys(keys, until))
 
-    def expects(self, keys: Iterable[bytes], pages: Iterable[Page]) -> bool:
-        """Returns whether others are expected at one of these."""
+    def among(self, keys: Iterable[bytes], pages: Iterable[Page]) -> list[bytes]:
+        """Returns those of these keys, and begins of ranges, at which others are expected."""
         hot = self._until
         if not hot:
-            return False
+            return []
         now = time.monotonic()
         # A key may be asked for and begin a range too, and other threads forget keys meanwhile.
         found = {key for key in (*keys, *(page.begin for page in pages)) if key in hot}
         for key in found:
             if hot.get(key, now) < now:
                 hot.pop(key, None)
-        return any(hot.get(key, 0.0) >= now for key in found)
+        return [key for key in found if hot.get(key, 0.0) >= now]

@@ -198,6 +198,20 @@ class Locking(Protocol):
         ...
 
 
+@runtime_checkable
+class TakingTurns(Protocol):
+    """The methods of a backend that lets transactions wait for each other by what they read."""
+
+    def turn_session(
+        self, space: bytes, contended: Sequence[bytes], *, exclusive: bool = False
+    ) -> Session:
+        """Returns a session that waits with its first `fetch` for all others that have one of the
+        `contended` keys, and has them to its end. Unless it is `exclusive`, nobody else waits for
+        it: its commit is checked as ever, and what it reads in several fetches need not be of one
+        moment; if it commits nothing then, `confirm` raises `Conflicted`."""
+        ...
+
+
 class Backend(Protocol):
     """One store on a server or a cluster. All of it may be called from any thread."""
 

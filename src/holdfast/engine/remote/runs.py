@@ -24,6 +24,7 @@ from holdfast.engine.remote.protocol import (
     Locking,
     Page,
     Session,
+    TakingTurns,
     Trying,
     Unreachable,
     Unsettled,
@@ -64,12 +65,12 @@ class _Attempt:
         space: bytes,
         now: float,
         memory: RememberedRows,
-        open_session: Callable[[bytes], Session] | None,
+        waiting: Session | None,
     ) -> None:
         self.space = space
         self.memory = memory
-        self.exclusive = open_session is not None  # whether others wait while it reads
-        self.session: Session = (open_session or backend.session)(space)
+        self.waits = waiting is not None  # whether its session waits for others before it reads
+        self.session = waiting or backend.session(space)
         # Of an object that is known to be a session, this is quicker to ask than `isinstance`.
         self.can_try = hasattr(self.session, "try_commit")
         self.seen = ReadCache(self.session, space, now, memory)
@@ -83,9 +84,9 @@ class _Attempt:
     def writes(self, below: Below, now: float, *, careful: bool) -> Writes:
         return Writes(below, self.space, now, long_keys=self.rule, careful=careful)
 
-    def change_session(self, exclusive: Session) -> None:
+    def change_session(self, waiting: Session) -> None:
         self.session.close()
-        self.session, self.exclusive = exclusive, True
+        self.session, self.waits = waiting, True
 
     def close(self) -> None:
         self.session.close()
@@ -111,6 +112,7 @@ class GroupRuns:
         self._memories = Memories()
         self._contention = Contention()
         self._exclusive = backend.exclusive_session if isinstance(backend, Locking) else None
+        self._turn = backend.turn_session if isinstance(backend, TakingTurns) else None
 
     # --- groups ----------------------------------------------------------------------------------
 
@@ -118,11 +120,12 @@ class GroupRuns:
         """Runs a group until its commit succeeds, and says whether Ctrl-C came right after it."""
         group = _Group(works, self._clock)
         conflicts = 0
+        contended: list[bytes] | None = None  # after a conflict
         gone_until: float | None = None
         while True:
             # Others changed what it read while it ran. Without the space to itself, a group that
             # takes longer than theirs would lose each time.
-            attempt = self._begin(space, 0.0, exclusive=conflicts > 0)
+            attempt = self._begin(space, 0.0, contended)
             interrupted = False
             try:
                 self._run(attempt, group)
@@ -130,7 +133,7 @@ class GroupRuns:
                 publish(attempt.outcomes)
             except Conflicted:
                 conflicts += 1
-                self._note_conflict(attempt)
+                contended = self._note_conflict(attempt)
                 _pause(conflicts)
                 continue
             except AddRefused:
@@ -191,14 +194,27 @@ class GroupRuns:
         if commit is not None and not commit.writes and not seen.guessed:
             return True  # the server's last answer was one moment, and it has read nothing else
         keys, pages = seen.asked()
-        if commit is not None and commit.writes and not attempt.exclusive:
-            if self._contention.expects(keys, pages):
-                if self._exclusive is not None:
-                    attempt.change_session(self._exclusive(attempt.space))
-            elif attempt.can_try and _is_small(commit):
+        if commit is not None and commit.writes and not attempt.waits:
+            if contended := self._contention.among(keys, pages):
+                self._fetch_in_turn(attempt, contended)
+                return False
+            if attempt.can_try and _is_small(commit):
                 return self._try(attempt, commit, keys, pages)
         seen.fetch_asked(attempt.session)
         return False
+
+    def _fetch_in_turn(self, attempt: _Attempt, contended: list[bytes]) -> None:
+        """Waits for others, and fetches what a run on guesses has asked for."""
+        if waiting := self._waiting(attempt.space, contended, exclusive=False):
+            attempt.change_session(waiting)
+        memory = attempt.memory
+        before = [memory.rows.get(key) for key in contended]
+        attempt.seen.fetch_asked(attempt.session)
+        # Where others have been meanwhile, they are expected again.
+        rows = memory.rows
+        self._contention.note(
+            key for key, row in zip(contended, before, strict=True) if rows.get(key) != row
+        )
 
     def _try(self, attempt: _Attempt, commit: Commit, keys: list[bytes], pages: list[Page]) -> bool:
         """Commits what was made of guesses, and returns whether they were right."""
@@ -251,10 +267,17 @@ class GroupRuns:
             outcomes.append(outcome)
         return together
 
-    def _begin(self, space: bytes, now: float, *, exclusive: bool = False) -> _Attempt:
+    def _begin(self, space: bytes, now: float, contended: list[bytes] | None = None) -> _Attempt:
+        """Begins an attempt; one after a conflict has the space to itself where that can be had."""
         self._patience.refuse_unusable()
-        open_session = self._exclusive if exclusive else None
-        return _Attempt(self._backend, space, now, self._memories.of(space), open_session)
+        waiting = None if contended is None else self._waiting(space, contended, exclusive=True)
+        return _Attempt(self._backend, space, now, self._memories.of(space), waiting)
+
+    def _waiting(self, space: bytes, contended: list[bytes], *, exclusive: bool) -> Session | None:
+        """Returns a session that waits for others, if there are any."""
+        if self._turn is not None:
+            return self._turn(space, contended, exclusive=exclusive)
+        return None if self._exclusive is None else self._exclusive(space)
 
     def _committed(self, attempt: _Attempt, transactions: int) -> None:
         self._counts.add("transactions", transactions)
@@ -267,12 +290,21 @@ class GroupRuns:
 
     # --- conflicts -------------------------------------------------------------------------------
 
-    def _note_conflict(self, attempt: _Attempt) -> None:
+    def _note_conflict(self, attempt: _Attempt) -> list[bytes]:
+        """Returns the keys, and begins of ranges, that may have been in conflict."""
         self._counts.add("conflicts")
         attempt.memory.clear()
-        if attempt.commit is not None:
-            self._contention.note(attempt.commit.keys)
-            self._contention.note(walked.begin for walked in attempt.commit.ranges)
+        if (commit := attempt.commit) is None:
+            return []
+        # Where many do the same, they conflict in what they read and write. For what they only
+        # read, such as settings, all others of the space would have to wait too.
+        written = {*commit.puts, *commit.deletes, *commit.adds}
+        contended = [key for key in commit.keys if key in written]
+        for walked in commit.ranges:
+            if any(walked.begin <= key < walked.end for key in written):
+                contended.append(walked.begin)
+        self._contention.note(contended)
+        return contended
 
     # --- blocks ----------------------------------------------------------------------------------
 
