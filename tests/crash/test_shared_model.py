@@ -247,9 +247,10 @@ class History:
             victims = self.chance.choice([1, 1, 1, 2, PROCESSES])
             for victim in self.chance.sample(self.children, victims):
                 if self.chance.random() < 0.3:
-                    victim.stop()
-                    wait([c.connection for c in self.children], timeout=0.02)
-                    victim.go_on()
+                    with suppress(ProcessLookupError):  # it was quicker
+                        victim.stop()
+                        wait([c.connection for c in self.children], timeout=0.02)
+                        victim.go_on()
                 else:
                     victim.kill()
                     self.replace_ended([victim.connection])
