@@ -315,13 +315,21 @@ class Dispatcher:
                 return await self.read_in_thread(lambda: space.read(work, kind=kind))
             if self.reads_in_threads or is_large or self.large_reads.expects(kind, arguments):
                 return await self.read_in_thread(on_view)
-            before, begin = self.large_reads.used_before(kind), time.monotonic()
-            result = work(self.turn_view.of(space))
-            self.large_reads.took(kind, time.monotonic() - begin, before)
-            return result
+            return self.look_at_once(space, work, kind)
         except UnknownSpace:
             self.forget_space(space.name)
             raise
+
+    def look_at_once(self, space: Space, work: Callable[[View], T], kind: str) -> T:
+        """Runs a small read on the view of this turn."""
+        before, begin = self.large_reads.used_before(kind), time.monotonic()
+        try:
+            result = work(self.turn_view.of(space))
+        except UnknownSpace:
+            self.forget_space(space.name)
+            raise
+        self.large_reads.took(kind, time.monotonic() - begin, before)
+        return result
 
     async def reading(self, call: Callable[[], T]) -> T:
         """Calls what reads the store: at once, or in a thread where that is a round trip."""

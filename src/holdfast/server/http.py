@@ -50,11 +50,16 @@ from holdfast.server.http_exchange import (
     answer,
     error_headers,
     send_response,
+    sent_at_once,
 )
 from holdfast.server.value_counts import refuse_long_decoding
 
 T = TypeVar("T")
-Handler: TypeAlias = Callable[["HttpApi", HttpRequest, dict[str, str]], Awaitable[HttpResponse]]
+Found: TypeAlias = dict[str, str]  # what the names in a route have matched
+Handler: TypeAlias = Callable[["HttpApi", HttpRequest, Found], Awaitable[HttpResponse]]
+# Answers a request and its body at once, or returns None to leave it to the route's handler.
+AtOnce: TypeAlias = Callable[["HttpApi", HttpRequest, bytes], HttpResponse | None]
+App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 ANY_METHOD: Final = "*"
 _DASHBOARD: Final = "ui"  # the first segment of its paths
@@ -66,8 +71,9 @@ class Route(NamedTuple):
     method: str
     segments: tuple[str, ...]
     handler: Handler
+    at_once: Callable[[Found], AtOnce | None] | None = None
 
-    def match(self, segments: Sequence[str]) -> dict[str, str] | None:
+    def match(self, segments: Sequence[str]) -> Found | None:
         rest = self.segments and self.segments[-1].endswith("...}")
         if len(segments) < len(self.segments) if rest else len(segments) != len(self.segments):
             return None
@@ -86,19 +92,27 @@ _LIVEZ: Final = b"/livez"
 _OTHER: Final = "{}"  # matches a segment that no route names
 _SHAPE_SEGMENTS: Final = 16  # more than any route has: what comes behind makes no difference
 _SHAPES: Final = 512  # of paths that are known; there are few, unless someone guesses
+_AT_ONCE_URL_BYTES: Final = 200  # of a URL that is remembered
 
 
-def route(methods: str, path: str) -> Callable[[Handler], Handler]:
-    """Serves a path: `@route("GET HEAD", "/livez")`. Of several that fit, the plainest wins."""
+def route(
+    methods: str, path: str, *, at_once: Callable[[Found], AtOnce | None] | None = None
+) -> Callable[[Handler], Handler]:
+    """Serves a path: `@route("GET HEAD", "/livez")`. Of several that fit, the plainest wins.
+
+    `at_once` returns a function that may answer a small request without a task, if the names in the
+    path allow it.
+    """
 
     segments = tuple(path.split("/")[1:])
 
     def add(handler: Handler) -> Handler:
         for method in methods.split():
-            ROUTES.append(Route(method, segments, handler))
+            ROUTES.append(Route(method, segments, handler, at_once))
         ROUTES.sort(key=lambda each: [segment[:1] == "{" for segment in each.segments])
         _words.update(segment for segment in segments if segment[:1] != "{")
         _routes_for.cache_clear()
+        _at_once_for.cache_clear()
         return handler
 
     return add
@@ -111,6 +125,21 @@ def _routes_for(shape: tuple[str, ...]) -> list[Route]:
     To ask all of them for each request would cost more than most operations do.
     """
     return [each for each in ROUTES if each.match(shape) is not None]
+
+
+def _shape(segments: Sequence[str]) -> tuple[str, ...]:
+    return tuple([each if each in _words else _OTHER for each in segments[:_SHAPE_SEGMENTS]])
+
+
+@lru_cache(_SHAPES)
+def _at_once_for(path: bytes) -> AtOnce | None:
+    """Returns what may answer a POST to this path at once."""
+    segments = path.decode("latin-1").split("/")[1:]
+    for candidate in _routes_for(_shape(segments)):
+        if candidate.method in ("POST", ANY_METHOD):
+            found = candidate.match(segments)
+            return None if found is None or not candidate.at_once else candidate.at_once(found)
+    return None
 
 
 class HttpApi:
@@ -126,25 +155,70 @@ class HttpApi:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        request = HttpRequest(
-            scope,
-            receive,
-            self.dispatcher.memory_budget,
-            self.dispatcher.bounds.request_bytes,
-            self._request_ids,
-        )
+        request = self._request(scope, receive)
         try:
             response = await self._answer(request)
         except Exception as error:
             response = self.failure(error, request)
-        self._count(response)
-        response.headers.setdefault("x-request-id", request.id)
+        self._finish(request, response)
+        await self._send(request, response, send)
+
+    def whole_request(self, scope: Scope) -> HttpRequest:
+        """Returns a request whose body has come, and is given to `answer_at_once`."""
+        return self._request(scope, _no_message)
+
+    def request_again(self, request: HttpRequest) -> HttpRequest:
+        """Returns another request with the same head."""
+        return request.again(self._request_ids)
+
+    def _request(self, scope: Scope, receive: Receive) -> HttpRequest:
+        dispatcher = self.dispatcher
+        return HttpRequest(
+            scope,
+            receive,
+            dispatcher.memory_budget,
+            dispatcher.bounds.request_bytes,
+            self._request_ids,
+        )
+
+    async def _send(self, request: HttpRequest, response: HttpResponse, send: Send) -> None:
         if request.raw_path != _LIVEZ:  # many may be answered at the same moment
             await self.dispatcher.turns.begun()
         try:
             await send_response(request, response, send, self.dispatcher.turns)
         finally:
             request.close()
+
+    def at_once(self, url: bytes) -> AtOnce | None:
+        """Returns what may answer a small POST to this URL at once; None if a task has to."""
+        return _at_once_for(url) if len(url) <= _AT_ONCE_URL_BYTES else None
+
+    def answer_at_once(
+        self, at_once: AtOnce, request: HttpRequest, body: bytes, headers: bytes
+    ) -> bytes | App | None:
+        """Returns the answer to a request that has come whole, as it is sent with these further
+        headers; an application, if it has to be sent by a task; None, if a task has to find it.
+
+        To make a task, and to pass messages between it and the connection, costs more than most
+        reads.
+        """
+        if self.dispatcher.turns.is_over():
+            return None
+        try:
+            response = at_once(self, request, body)
+        except Exception as error:
+            response = self.failure(error, request)
+        if response is None:
+            return None
+        self._finish(request, response)
+        sent = sent_at_once(request, response, headers)
+        return self._sending(request, response) if sent is None else sent
+
+    def _sending(self, request: HttpRequest, response: HttpResponse) -> App:
+        async def send_prepared(scope: Scope, receive: Receive, send: Send) -> None:
+            await self._send(request, response, send)
+
+        return send_prepared
 
     async def decoded(
         self,
@@ -165,17 +239,17 @@ class HttpApi:
 
         return await self.dispatcher.decode_in_thread(decode_large)
 
-    def _count(self, response: HttpResponse) -> None:
+    def _finish(self, request: HttpRequest, response: HttpResponse) -> None:
         counted = self.dispatcher.recorder.protocols
         counted["http"] += 1
         if response.status >= 400:
             counted["http errors"] += 1
+        response.headers.setdefault("x-request-id", request.id)
 
     async def _answer(self, request: HttpRequest) -> HttpResponse:
         segments = request.segments
-        shape = tuple([each if each in _words else _OTHER for each in segments[:_SHAPE_SEGMENTS]])
         allowed = []
-        for candidate in _routes_for(shape):
+        for candidate in _routes_for(_shape(segments)):
             if candidate.segments[0] == _DASHBOARD and not self.dispatcher.serves_ui:
                 continue
             if candidate.method == request.method or candidate.method == ANY_METHOD:
@@ -209,6 +283,16 @@ class HttpApi:
 
     async def who(self, request: HttpRequest) -> Identity:
         """Returns the identity of the client: by bearer token, or by name and password."""
+        identity = self.who_at_once(request)
+        if identity is None:
+            name, _, password = _basic(request.headers["authorization"].partition(" ")[2])
+            return await self.dispatcher.password_checks.check(
+                self.address_of(request), name, password
+            )
+        return identity
+
+    def who_at_once(self, request: HttpRequest) -> Identity | None:
+        """Returns the identity of the client; None if its name and password are to be checked."""
         authenticator = self.dispatcher.authenticator
         authorization = request.headers.get("authorization")
         if authorization:
@@ -216,10 +300,7 @@ class HttpApi:
             if kind.lower() == "bearer":
                 return authenticator.by_token(credentials.strip())
             if kind.lower() == "basic":
-                name, _, password = _basic(credentials)
-                return await self.dispatcher.password_checks.check(
-                    self.address_of(request), name, password
-                )
+                return None
         identity = authenticator.anonymous()
         if identity is None:
             raise authenticator.refusal("this server asks for credentials")
@@ -354,6 +435,11 @@ def _some(parts: Iterator[bytes]) -> bytes:
         if size >= STREAM_PIECE_BYTES:
             break
     return b"".join(taken)
+
+
+async def _no_message() -> Scope:
+    """Receives nothing: the request is whole."""
+    return {"type": "http.disconnect"}
 
 
 def _basic(credentials: str) -> tuple[str, str, str]:

@@ -19,6 +19,7 @@ from collections.abc import (
     MutableMapping,
 )
 from functools import cached_property
+from http import HTTPStatus
 from typing import Any, Final, TypeAlias
 from urllib.parse import parse_qsl, quote, unquote_to_bytes
 
@@ -60,6 +61,9 @@ MSGPACK: Final = "application/msgpack"
 _FORWARDED_FOR: Final = b"x-forwarded-for"
 _MSGPACK_TOO: Final = ("application/x-msgpack", "application/vnd.msgpack")
 _ID: Final = re.compile(r"[!-~]{1,128}")
+_STATUS_LINES: Final = {
+    status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus
+}
 # Says, in the scope of a request, that all of its body has come; see uvicorn_server.py.
 IS_WHOLE: Final = "holdfast.is_whole"
 
@@ -132,7 +136,15 @@ class HttpRequest:
             if name == _FORWARDED_FOR
         )
 
-    @property
+    def again(self, ids: RequestIds) -> "HttpRequest":
+        """Returns another request with the same head, and with all that was found out about it."""
+        request = HttpRequest.__new__(HttpRequest)
+        request.__dict__.update(self.__dict__)
+        if self.headers.get("x-request-id") != self.id:
+            request.id = ids.next()
+        return request
+
+    @cached_property
     def content_type(self) -> str:
         given = self.headers.get("content-type", JSON)
         if given == JSON:
@@ -156,7 +168,7 @@ class HttpRequest:
             raise UrlTooLong(f"a URL may have {MAX_QUERY_PARAMETERS} parameters")
         return parse_qsl(text, keep_blank_values=True)
 
-    @property
+    @cached_property
     def integers_as_text(self) -> bool:
         """Returns whether the client wants integers that JavaScript can't hold as strings."""
         return bigints.is_asked_for(self.headers.get("accept", ""))
@@ -226,6 +238,11 @@ class HttpRequest:
         if size <= JOINED_ON_LOOP_BYTES:
             return parts[0] if len(parts) == 1 else b"".join(parts)
         return await asyncio.to_thread(b"".join, parts)  # without the interpreter's lock
+
+    def refuse_if_memory_is_short(self, size: int) -> None:
+        """Raises if a body of that size would not fit among those of all clients."""
+        self._budget.take(size)
+        self._budget.give_back(size)
 
     def close(self) -> None:
         """Its body is needed no more."""
@@ -349,15 +366,41 @@ async def _step(body: AsyncGenerator[bytes]) -> bytes | None:
     return await anext(body, None)
 
 
+def sent_at_once(request: HttpRequest, response: HttpResponse, headers: bytes) -> bytes | None:
+    """Returns a whole answer as it is sent, with further headers; None if it is large and has to
+    wait for its turn, or ends the connection."""
+    body = response.body
+    if not isinstance(body, bytes) or len(body) >= LARGE_PIECE_BYTES:
+        return None
+    if "connection" in response.headers:
+        return None
+    if _is_squeezed(request, response, body):
+        body = _gzip(body)
+    lines = [f"{name}: {value}\r\n" for name, value in response.headers.items()]
+    lines.append(f"content-length: {len(body)}\r\n\r\n")
+    return _STATUS_LINES[response.status] + headers + "".join(lines).encode("latin-1") + body
+
+
 async def _squeeze(request: HttpRequest, response: HttpResponse, body: bytes) -> bytes:
     """Compresses what is worth it, for those who can read it."""
-    if len(body) < MIN_GZIP_BYTES or not _takes_gzip(request.headers.get("accept-encoding", "")):
+    if not _is_squeezed(request, response, body):
         return body
+    if len(body) < MIN_GZIP_THREAD_BYTES:
+        return _gzip(body)
+    return await asyncio.to_thread(_gzip, body)
+
+
+def _is_squeezed(request: HttpRequest, response: HttpResponse, body: bytes) -> bool:
+    """Returns whether a body is worth compressing and can be read so; then the headers say it."""
+    if len(body) < MIN_GZIP_BYTES or not _takes_gzip(request.headers.get("accept-encoding", "")):
+        return False
     response.headers["content-encoding"] = "gzip"
     response.headers["vary"] = "accept-encoding"
-    if len(body) < MIN_GZIP_THREAD_BYTES:
-        return gzip.compress(body, compresslevel=5, mtime=0)
-    return await asyncio.to_thread(gzip.compress, body, 5, mtime=0)
+    return True
+
+
+def _gzip(body: bytes) -> bytes:
+    return gzip.compress(body, compresslevel=5, mtime=0)
 
 
 def _takes_gzip(accepted: str) -> bool:

@@ -20,13 +20,13 @@ from holdfast.limits import (
 )
 from holdfast.metrics.exposition import exposition
 from holdfast.metrics.prometheus import Family
-from holdfast.operations import Operation, find, refuse_in_batch
+from holdfast.operations import OPERATIONS, Operation, find, refuse_in_batch
 from holdfast.server import payloads
 from holdfast.server.auth import Identity
 from holdfast.server.batch_limits import Meter, check_steps
 from holdfast.server.call_tracing import ended_with
 from holdfast.server.client_address import address_events
-from holdfast.server.http import HttpApi, route
+from holdfast.server.http import AtOnce, Found, HttpApi, route
 from holdfast.server.http_exchange import MSGPACK, HttpRequest, HttpResponse, answer, decode
 from holdfast.server.job_metrics import job_families
 from holdfast.server.openapi import document
@@ -39,9 +39,9 @@ _PLAIN: Final = "text/plain; charset=utf-8"
 _PROMETHEUS: Final = "text/plain; version=0.0.4; charset=utf-8"
 _OPENMETRICS: Final = "application/openmetrics-text"
 
-_BATCH: Final = 'A batch is an array of {"operation": "jobs.put", "arguments": {"queue": ...}}.'
+_MSGPACK_RESULT: Final = msgspec.msgpack.encode({"result": None})[:-1]
 
-Found = dict[str, str]
+_BATCH: Final = 'A batch is an array of {"operation": "jobs.put", "arguments": {"queue": ...}}.'
 
 
 class BatchStep(msgspec.Struct, forbid_unknown_fields=True):
@@ -168,7 +168,8 @@ async def batch(api: HttpApi, request: HttpRequest, found: Found) -> HttpRespons
         for position, (operation, arguments) in enumerate(planned):
             try:
                 result = operation.call(getattr(tx, operation.layer), arguments)
-                results.append(msgspec.Raw(_encode(request, operation, result)))
+                # Its bytes count while the batch can still be refused.
+                results.append(msgspec.Raw(_encoder(request, operation)(result)))
                 meter.took(len(results[-1]))
             except Exception as error:
                 at_position(error, position)
@@ -198,14 +199,13 @@ def _steps(request: HttpRequest, body: bytes) -> list[BatchStep]:
     return steps
 
 
-def _encode(request: HttpRequest, operation: Operation, result: Any) -> bytes:
-    """Returns a result as it is sent: its bytes count while the batch can still be refused."""
-    encode = payloads.encoder(
+def _encoder(request: HttpRequest, operation: Operation) -> Callable[[Any], bytes]:
+    """Returns what makes the bytes of a result, in the form that the request names."""
+    return payloads.encoder(
         operation,
         is_json=request.content_type != MSGPACK,
         integers_as_text=request.integers_as_text,
     )
-    return encode(result)
 
 
 def _reading(request: HttpRequest, operation: Operation) -> Callable[[bytes], Any]:
@@ -232,7 +232,44 @@ def _refuse_every_domain(operation: Operation, space: str) -> None:
         raise BadInput(f"{operation.full_name} in the space * is more than one transaction")
 
 
-@route("POST", "/{space}/{layer}/{operation}")
+def read_at_once(found: Found) -> AtOnce | None:
+    """Returns what answers a small call of an operation that reads, with all checks of
+    `operation`."""
+    name, space_name = f"{found['layer']}.{found['operation']}", found["space"]
+    operation = OPERATIONS.get(name)
+    if operation is None or operation.kind != "read" or operation.declaration.addressed:
+        return None
+
+    def answer(api: HttpApi, request: HttpRequest, body: bytes) -> HttpResponse | None:
+        dispatcher, headers = api.dispatcher, request.headers
+        space = dispatcher.known_space(space_name)
+        if space is None or dispatcher.reads_in_threads or dispatcher.tracer is not None:
+            return None
+        if len(body) > dispatcher.bounds.request_bytes or "content-encoding" in headers:
+            return None
+        api.refuse_browsers(request)
+        identity = api.who_at_once(request)
+        if identity is None:
+            return None
+        identity.require_operation(operation, space_name)
+        request.refuse_if_memory_is_short(len(body))
+        is_json = request.content_type != MSGPACK
+        arguments = payloads.read_arguments(
+            operation,
+            body or _no_arguments(is_json),
+            is_json=is_json,
+            integers_as_text=request.integers_as_text,
+        )
+        if dispatcher.is_everywhere(space, operation) or dispatcher.large_reads.expects(
+            name, arguments
+        ):
+            return None
+        return dispatcher.look_at_once(space, _read(api, request, operation, arguments), name)
+
+    return answer
+
+
+@route("POST", "/{space}/{layer}/{operation}", at_once=read_at_once)
 async def operation(api: HttpApi, request: HttpRequest, found: Found) -> HttpResponse:
     """Calls one operation, by the names of `operations.py`."""
     operation = find(found["layer"], found["operation"])
@@ -261,16 +298,29 @@ async def _look(
     is_large: bool,
 ) -> HttpResponse:
     """A read. Its answer is written where it runs: that of a large one takes its time too."""
-    work = api.dispatcher.recorder.work_of(operation, arguments)
-
-    def read(view: View) -> HttpResponse:
-        written = _encode(request, operation, work(view))
-        api.dispatcher.large_reads.answered(operation.full_name, len(written))
-        return answer(request, {"result": msgspec.Raw(written)}, is_written=True)
-
+    read = _read(api, request, operation, arguments)
     call = api.traced(request, operation.full_name, space.name)
     looking = api.dispatcher.look(space, read, operation.full_name, arguments, is_large=is_large)
     return await ended_with(call, looking)
+
+
+def _read(
+    api: HttpApi, request: HttpRequest, operation: Operation, arguments: Any
+) -> Callable[[View], HttpResponse]:
+    """Returns the work of a read, with the response as its result."""
+    work, encode = (
+        api.dispatcher.recorder.work_of(operation, arguments),
+        _encoder(request, operation),
+    )
+
+    def read(view: View) -> HttpResponse:
+        written = encode(work(view))
+        api.dispatcher.large_reads.answered(operation.full_name, len(written))
+        if request.content_type == MSGPACK:
+            return HttpResponse(_MSGPACK_RESULT + written, content_type=MSGPACK)
+        return HttpResponse(b'{"result":%b}' % written)
+
+    return read
 
 
 async def _run(

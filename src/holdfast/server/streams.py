@@ -20,7 +20,7 @@ from holdfast.limits import (
     STREAM_STEP_BYTES,
 )
 from holdfast.server.client_address import address_event
-from holdfast.server.http import HttpApi, route
+from holdfast.server.http import Found, HttpApi, route
 from holdfast.server.http_exchange import MSGPACK, HttpRequest, HttpResponse, answer, decode
 from holdfast.store import Space, Tx
 
@@ -28,8 +28,6 @@ _NDJSON: Final = ("application/x-ndjson", "application/ndjson", "application/jso
 _PIXEL: Final = bytes.fromhex(
     "47494638396101000100800000000000ffffff21f90401000000002c00000000010001000002024401003b"
 )
-
-Found = dict[str, str]
 
 
 # --- events --------------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ from holdfast.limits import (
     STALLED_EXCHANGE_SECONDS,
     STOPPING_STALLED_SECONDS,
 )
+from holdfast.server.direct_answers import DirectAnswers
 from holdfast.server.dispatcher import Dispatcher
 from holdfast.server.http import HttpApi
 from holdfast.server.http_exchange import IS_WHOLE, JSON, error_headers
@@ -38,7 +39,6 @@ from holdfast.server.listening import listen
 try:
     import uvicorn
     from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT, FlowControl
-    from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 except ImportError as error:
     raise MissingDriver.of_server(error) from error
 
@@ -99,8 +99,8 @@ class _JoinedWrites:
         self._transport.close()
 
 
-class BoundedProtocol(HttpToolsProtocol):
-    """uvicorn's protocol within our bounds.
+class BoundedProtocol(DirectAnswers):
+    """The HTTP protocol within our bounds.
 
     It takes as many connections as there may be, and requests whose head is of a sensible size and
     comes in time. A client has few requests under way, and no further one is begun before it has
@@ -147,6 +147,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._unfed = b""
         self.pipeline.clear()
         super().connection_lost(exc)
+        self._unset_keepalive_if_required()
         active = self._active
         if active is not None and active is not self.cycle and not active.response_complete:
             active.disconnected = True  # uvicorn tells the request that came last, and no other
@@ -157,7 +158,7 @@ class BoundedProtocol(HttpToolsProtocol):
         """Has nothing that it refers to refer to it, or every connection were garbage that only the
         collector finds, and for a flood of them everyone would wait."""
         self.flow.leave()
-        self._refusal = self._last_words = None
+        self._refusal = self._last_words = self._known_head = self._answered_now = None
         for each in requests:
             if each is not None:
                 each.scope.pop(IS_WHOLE, None)
@@ -171,6 +172,8 @@ class BoundedProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self.transport.is_closing() or self._last_words is not None:
             return  # it was refused
+        if not self._unfed and self.answer_known(data):
+            return
         self._first = self._first or data[:1]
         self._came += len(data)
         if self._unfed or not self._may_begin():
@@ -231,15 +234,19 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _parse(self, data: bytes) -> None:
         self._unread += len(data)
-        begins = self.cycle is None or self.cycle.response_complete
+        begins = self.is_idle
         self._has_head = False
-        super().data_received(data)
+        self.parse(data)
         if self.transport.is_closing():
             return
         if self._unread > MAX_HEAD_BYTES + _PIECE_BYTES:
             self._refuse_in_turn(_head_too_large())
         elif begins and not self._has_head:  # mostly it comes whole, and needs no patience
             self._expect_head()
+
+    @property
+    def has_part_of_a_head(self) -> bool:
+        return self._unread > 0
 
     # --- what the parser finds -------------------------------------------------------------------
 
@@ -415,9 +422,10 @@ class HttpServer:
         self._door = application
         self._tls = tls
         bounds = application.dispatcher.bounds
+        of_server = {"api": application, "dispatcher": application.dispatcher}
         config = uvicorn.Config(
             application,
-            http=type("Protocol", (BoundedProtocol,), {"dispatcher": application.dispatcher}),
+            http=type("Protocol", (BoundedProtocol,), of_server),
             ws="none",
             lifespan="off",
             log_config=None,
