@@ -503,6 +503,10 @@ MAX_UNSENT_BYTES: Final = 32 * 1024 * 1024
 MAX_ALL_UNSENT_BYTES: Final = 256 * 1024 * 1024
 SPARED_SECONDS: Final = 1.0  # a client that read something so recently is not dropped yet
 STOPPING_STALLED_SECONDS: Final = 2.0  # in place of `STALLED_SECONDS` while the server stops
+# of a request that is under way for longer than `STALLED_SECONDS`; a slower client is dropped, or
+# a few bytes now and then would hold a connection for ever
+MIN_REQUEST_BYTES_PER_SECOND: Final = 500
+LOGIN_SECONDS: Final = 60.0  # that a Redis client has to log in, if the server asks for it
 KEEPALIVE_SECONDS: Final = 60.0  # of silence before the kernel probes the peer
 PROBE_SECONDS: Final = 15.0  # between two probes
 KEEPALIVE_PROBES: Final = 4  # unanswered probes: a dead peer is found within two minutes

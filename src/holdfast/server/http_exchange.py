@@ -9,6 +9,7 @@ import gzip
 import itertools
 import math
 import re
+import time
 import uuid
 from collections.abc import (
     AsyncGenerator,
@@ -46,6 +47,7 @@ from holdfast.limits import (
     MAX_REQUEST_BYTES,
     MIN_GZIP_BYTES,
     MIN_GZIP_THREAD_BYTES,
+    MIN_REQUEST_BYTES_PER_SECOND,
     STALLED_EXCHANGE_SECONDS,
 )
 from holdfast.server import bigints
@@ -178,11 +180,12 @@ class HttpRequest:
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """Yields the body in pieces, as they come."""
-        while (part := await self._next_chunk()) is not None:
+        while (part := await self._next_chunk(STALLED_EXCHANGE_SECONDS)) is not None:
             yield part
 
-    async def _next_chunk(self) -> bytes | None:
-        """Returns the next piece of the body that is not empty; None at its end."""
+    async def _next_chunk(self, seconds: float) -> bytes | None:
+        """Returns the next piece of the body that is not empty, if it comes in time; None at the
+        end of the body."""
         if self.headers.get("content-encoding", "identity").lower() != "identity":
             raise UnsupportedContent("compressed bodies are not accepted")
         is_whole = self._scope.get(IS_WHOLE)
@@ -190,7 +193,7 @@ class HttpRequest:
             if is_whole is not None and is_whole():
                 message = await self._receive()  # at once
             else:
-                message = await self._receive_in_time()
+                message = await self._receive_within(seconds)
             if message["type"] == "http.disconnect":
                 raise ClientGone("the request ended before its body did")
             self._ended = not message.get("more_body", False)
@@ -199,9 +202,9 @@ class HttpRequest:
                 return body
         return None
 
-    async def _receive_in_time(self) -> MutableMapping[str, Any]:
+    async def _receive_within(self, seconds: float) -> MutableMapping[str, Any]:
         try:
-            async with asyncio.timeout(STALLED_EXCHANGE_SECONDS):
+            async with asyncio.timeout(seconds):
                 return await self._receive()
         except TimeoutError:
             raise ClientGone("the rest of the body did not come") from None
@@ -220,8 +223,8 @@ class HttpRequest:
         if stated.isdigit() and int(stated) > most:
             raise RequestTooLarge(f"the body has {stated} bytes, at most {limit} are accepted")
         parts: list[bytes] = []
-        size = 0
-        while (part := await self._next_chunk()) is not None:
+        size, began = 0, time.monotonic()
+        while (part := await self._next_chunk(seconds_left(began, size))) is not None:
             size += len(part)
             if size <= limit:
                 self._budget.take(len(part))
@@ -248,6 +251,13 @@ class HttpRequest:
         """Its body is needed no more."""
         self._budget.give_back(self._held)
         self._held = 0
+
+
+def seconds_left(began: float, size: int) -> float:
+    """Returns how long to wait for more of a body, of which `size` bytes have come so far: nobody
+    holds a connection for ever with a byte now and then."""
+    most = STALLED_EXCHANGE_SECONDS + size / MIN_REQUEST_BYTES_PER_SECOND
+    return max(0.0, min(STALLED_EXCHANGE_SECONDS, began + most - time.monotonic()))
 
 
 class HttpResponse:
@@ -422,7 +432,7 @@ def error_headers(error: HoldfastError) -> dict[str, str]:
         headers["www-authenticate"] = "Bearer"
     if isinstance(error, MethodNotAllowed):
         headers["allow"] = ", ".join(error.allowed)
-    if isinstance(error, RequestTooLarge):
+    if isinstance(error, RequestTooLarge | ClientGone):
         headers["connection"] = "close"  # the rest of the body is not waited for
     if isinstance(error, ServerBusy):
         headers["retry-after"] = "1"

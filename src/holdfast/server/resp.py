@@ -32,6 +32,7 @@ from holdfast.limits import (
 from holdfast.server import connection_commands, pubsub, word_commands  # noqa: F401  # they serve commands
 from holdfast.server.commands import plan_of
 from holdfast.server.resp_session import Change, Later, Plan, Read, RespSession, Steps, Write
+from holdfast.server.slow_clients import Patience
 from holdfast.server.write_groups import Answer
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class RespConnection(asyncio.Protocol):
         self._bounds = server.dispatcher.bounds
         self._reads_in_threads = server.dispatcher.reads_in_threads
         self._turns = server.dispatcher.turns
-        self._reader = wire.CommandReader(meduza.ARGUMENT_BYTES)
+        self.reader = wire.CommandReader(meduza.ARGUMENT_BYTES)
         self._commands: deque[wire.Command] = deque()
         self._unparsed = b""  # what has come, until the others have had their turn
         self._parses_later = False
@@ -65,7 +66,8 @@ class RespConnection(asyncio.Protocol):
         # waits that came alone.
         self._is_clear = False
         self._delayed = b""  # a reply that is sent at the end of this turn
-        self._last_heard = time.monotonic()
+        self.last_heard = time.monotonic()
+        self.command_began = 0.0  # the one of which only a part has come; 0 without any
 
     # --- asyncio's side ---------------------------------------------------------------------------
 
@@ -74,7 +76,7 @@ class RespConnection(asyncio.Protocol):
         self._transport.set_write_buffer_limits(self._bounds.pause_unsent_bytes)
         peer = transport.get_extra_info("peername") or ("",)
         self.session = RespSession(self._server.dispatcher, self._send, str(peer[0]))
-        self._idle = self._server.loop.call_later(self._bounds.idle_seconds, self._close_idle)
+        self._patience = Patience(self._server.loop, self._bounds, self)
         if not self._server.admit(self):
             self._answer_and_close(_TOO_MANY)
         else:
@@ -86,7 +88,7 @@ class RespConnection(asyncio.Protocol):
         self._delayed = b""
         self._server.dispatcher.back_pressure.remove(self)
         self._unparsed = b""
-        self._idle.cancel()
+        self._patience.end()
         if self._awaited is not None:
             self._awaited.cancel()
         self._turns.go_through(self._released())
@@ -99,7 +101,7 @@ class RespConnection(asyncio.Protocol):
 
         Nothing of it is left to the collector, which comes later and takes all of it at once.
         """
-        yield from self._reader.release()
+        yield from self.reader.release()
         while self._commands:
             self._commands.pop()
             yield
@@ -117,7 +119,7 @@ class RespConnection(asyncio.Protocol):
         if self._closing:
             return
         self._is_clear = False
-        self._last_heard = time.monotonic()
+        self.last_heard = time.monotonic()
         if self._parses_later:
             self._unparsed += data
             return
@@ -126,7 +128,7 @@ class RespConnection(asyncio.Protocol):
             self._pause_if_queue_is_full()
             return
         self._bound_by_identity()
-        whole = None if len(data) <= PARSED_PER_TURN_BYTES else self._reader.feed_whole(data)
+        whole = None if len(data) <= PARSED_PER_TURN_BYTES else self.reader.feed_whole(data)
         if whole is None:
             self._parse(data)
         else:
@@ -142,7 +144,7 @@ class RespConnection(asyncio.Protocol):
         words = wire.read_only(data)
         if words is None:
             return False
-        self._last_heard = turns.now
+        self.last_heard = turns.now
         plan = plan_of(session, words)
         if type(plan) is bytes:
             self._send_soon(plan)
@@ -182,9 +184,9 @@ class RespConnection(asyncio.Protocol):
 
     def _parse(self, data: bytes) -> None:
         """Makes commands of what has come; what is much, in several turns."""
-        most = max(PARSED_PER_TURN_BYTES, self._reader.awaited)
-        commands = self._reader.feed(data[:most])
-        if len(data) > most and self._reader.error is None:  # or nothing can follow
+        most = max(PARSED_PER_TURN_BYTES, self.reader.awaited)
+        commands = self.reader.feed(data[:most])
+        if len(data) > most and self.reader.error is None:  # or nothing can follow
             self._parse_later(data[most:])
         self._take(commands, min(len(data), most))
 
@@ -195,7 +197,9 @@ class RespConnection(asyncio.Protocol):
 
     def _take(self, commands: list[wire.Command], size: int) -> None:
         """Answers commands that have come, as far as it is their turn."""
-        self._commands.extend(commands)
+        if commands:
+            self._commands.extend(commands)
+            self.command_began = 0.0
         self._received += size
         if not (self._waits or self._goes_on_later or self._stalled):
             if self._turns.is_over():
@@ -219,7 +223,7 @@ class RespConnection(asyncio.Protocol):
         self._closing = True
         self._is_clear = False
         self.send_delayed()
-        unanswered = self._busy or bool(self._commands) or self._parses_later
+        unanswered = self.is_busy or bool(self._commands) or self._parses_later
         if unanswered and self._awaited is None:
             return True
         return not self._server.has_tls and self._turns.ends_later(self._transport.close)
@@ -233,7 +237,7 @@ class RespConnection(asyncio.Protocol):
     def resume_writing(self) -> None:
         self._stalled = False
         self._server.dispatcher.back_pressure.remove(self)
-        if not self._busy:
+        if not self.is_busy:
             self._go_on()
 
     def unsent_bytes(self) -> int:
@@ -248,13 +252,13 @@ class RespConnection(asyncio.Protocol):
         self._is_clear = False
         self.send_delayed()
         self._transport.pause_reading()
-        if not self._busy and not self._commands and not self._parses_later:
+        if not self.is_busy and not self._commands and not self._parses_later:
             self._transport.close()
 
     # --- commands ---------------------------------------------------------------------------------
 
     @property
-    def _busy(self) -> bool:
+    def is_busy(self) -> bool:
         return self._waits or self._goes_on_later or self._stalled
 
     def _go_on_later(self) -> None:
@@ -263,7 +267,7 @@ class RespConnection(asyncio.Protocol):
 
     def _take_turn(self) -> None:
         self._goes_on_later = False
-        if not (self._transport.is_closing() or self._busy):
+        if not (self._transport.is_closing() or self.is_busy):
             self._go_on()
 
     def _go_on(self) -> None:
@@ -295,7 +299,7 @@ class RespConnection(asyncio.Protocol):
         self._write(replies)
         if session.quits:
             self._answer_and_close(b"")
-        elif not self._busy:
+        elif not self.is_busy:
             self._after_a_turn()
 
     def _write(self, replies: list[bytes]) -> None:
@@ -314,21 +318,25 @@ class RespConnection(asyncio.Protocol):
             self._go_on_later()
         elif self._parses_later:
             pass  # more of what has come is about to be parsed
-        elif self._reader.error is not None:
-            self._answer_and_close(wire.last_words(self._reader.error))
+        elif self.reader.error is not None:
+            self._answer_and_close(wire.last_words(self.reader.error))
         elif self._closing:
             self._transport.close()
         else:
-            self._received = self._reader.held
+            self._received = self.reader.held
+            if self.reader.is_between_commands:
+                self.command_began = 0.0
+            elif not self.command_began:
+                self.command_began = self.last_heard
         self._pause_if_queue_is_full()
         if self._taken:
             self._pause_if_memory_is_short()
         self._is_clear = (
-            self._reader.is_between_commands
+            self.reader.is_between_commands
             and not self._taken
             and not (self._pauses or self._closing or self._commands)
             and self._planned is None
-            and not (self._busy or self._parses_later)
+            and not (self.is_busy or self._parses_later)
         )
 
     def _next_plan(self) -> Plan | None:
@@ -425,7 +433,7 @@ class RespConnection(asyncio.Protocol):
         self._write(replies)
         if self._is_clear:  # nothing has come since
             self._received = 0
-        elif not self._busy:
+        elif not self.is_busy:
             if self._commands or self._planned is not None:
                 self._go_on()
             else:
@@ -437,14 +445,14 @@ class RespConnection(asyncio.Protocol):
 
     def _bound_by_identity(self) -> None:
         is_stranger = self.session.identity is None
-        self._reader.max_bytes = MAX_STRANGER_BYTES if is_stranger else self._bounds.request_bytes
+        self.reader.max_bytes = MAX_STRANGER_BYTES if is_stranger else self._bounds.request_bytes
 
     def _pause_if_queue_is_full(self) -> None:
         """Reads no further while more has come than the client may have under way."""
         full = (
             len(self._commands) > self._bounds.pipelined
             or (self._received > MAX_PIPELINED_BYTES and bool(self._commands))
-            or self._reader.error is not None
+            or self.reader.error is not None
             or self._parses_later
         )
         if full != self._pauses and not self._transport.is_closing() and not self._closing:
@@ -457,7 +465,7 @@ class RespConnection(asyncio.Protocol):
     def _pause_if_memory_is_short(self) -> None:
         """Counts large requests, and the commands of an open batch, among those of all clients,
         which share a bound."""
-        if not self._busy:
+        if not self.is_busy:
             self.session.let_go()
         held = self._received + self.session.held_bytes
         counts = held > SMALL_REQUESTS_BYTES and not self._transport.is_closing()
@@ -490,10 +498,3 @@ class RespConnection(asyncio.Protocol):
         self.send_delayed()
         self._transport.write(reply)
         self._transport.close()
-
-    def _close_idle(self) -> None:
-        rest = self._last_heard + self._bounds.idle_seconds - time.monotonic()
-        if rest <= 0 and not self._busy and not self.session.subscribed:
-            self._transport.close()
-            return
-        self._idle = self._server.loop.call_later(max(1.0, rest), self._close_idle)

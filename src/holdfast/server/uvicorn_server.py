@@ -116,6 +116,7 @@ class BoundedProtocol(DirectAnswers):
     _patience: asyncio.TimerHandle | None = None
     _refusal: HoldfastError | None = None  # why a head is not taken, while the parser is at it
     _head_bytes = 0
+    _has_host = False
     _body_left = 0  # bytes of the body, if its length was named
     _unfed = b""  # what has come, and is not parsed before its time
     _parses_later = False  # in a turn that has time
@@ -252,6 +253,7 @@ class BoundedProtocol(DirectAnswers):
 
     def on_message_begin(self) -> None:
         self._head_bytes = 0
+        self._has_host = False
         super().on_message_begin()
 
     def on_url(self, url: bytes) -> None:
@@ -266,9 +268,22 @@ class BoundedProtocol(DirectAnswers):
             self._stop_parsing(_head_too_large())
         if len(self.headers) >= MAX_HEADERS:
             self._stop_parsing(HeadTooLarge(f"a request may have {MAX_HEADERS} headers"))
-        if name.lower() == b"content-length" and value.isdigit():
-            self._body_left = int(value[:20])
+        self._refuse_doubtful(name.lower(), value)
         super().on_header(name, value)
+
+    def _refuse_doubtful(self, name: bytes, value: bytes) -> None:
+        """Refuses a head that a proxy in front of the server may read otherwise: then one of them
+        would take for a request what the other one takes for a body. Those with several lengths,
+        or with a length and chunks, are refused by the parser."""
+        if name == b"content-length" and value.isdigit():
+            self._body_left = int(value[:20])
+        elif name == b"transfer-encoding":
+            if value.strip().lower() != b"chunked" or self.parser.get_http_version() != "1.1":
+                self._stop_parsing(BadInput("a body has a length, or comes in chunks of HTTP/1.1"))
+        elif name == b"host":
+            if self._has_host:
+                self._stop_parsing(BadInput("a request names one host"))
+            self._has_host = True
 
     def on_headers_complete(self) -> None:
         self._unread = 0

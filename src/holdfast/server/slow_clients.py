@@ -1,0 +1,69 @@
+"""Ends the connections of Redis clients that are silent, do not log in, or send too slowly.
+
+A connection is one of a bounded number. Without this, a stranger could hold all of them with a byte
+now and then, of commands that never end.
+"""
+
+import asyncio
+import time
+from typing import Final, Protocol
+
+from holdfast.limits import LOGIN_SECONDS, MIN_REQUEST_BYTES_PER_SECOND
+from holdfast.server.bounds import Bounds
+from holdfast.server.resp_session import RespSession
+from holdfast.wire import CommandReader
+
+_LEAST_PAUSE_SECONDS: Final = 1.0  # between two looks at a client
+
+
+class Client(Protocol):
+    """A connection, as far as its end depends on the time."""
+
+    session: RespSession
+    reader: CommandReader
+    last_heard: float
+    command_began: float  # the one of which only a part has come; 0 without any
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether the client waits for the server, and not the other way round."""
+
+    def finish(self) -> None: ...
+
+
+class Patience:
+    """Looks at a client from time to time, and ends its connection if it is too slow."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, bounds: Bounds, client: Client) -> None:
+        self._loop = loop
+        self._bounds = bounds
+        self._client: Client | None = client
+        self._began = time.monotonic()
+        self._look_in(bounds.idle_seconds)
+
+    def end(self) -> None:
+        """Looks no more, and refers to the client no more."""
+        self._timer.cancel()
+        self._client = None
+
+    def _look_in(self, seconds: float) -> None:
+        seconds = min(seconds, self._bounds.stalled_seconds, LOGIN_SECONDS)
+        self._timer = self._loop.call_later(seconds, self._look)
+
+    def _look(self) -> None:
+        client, now = self._client, time.monotonic()
+        assert client is not None  # or the timer was cancelled
+        rest = client.last_heard + self._bounds.idle_seconds - now
+        is_silent = rest <= 0 and not client.session.subscribed
+        if not client.is_busy and (is_silent or self._is_too_slow(client, now)):
+            client.finish()
+        else:
+            self._look_in(max(_LEAST_PAUSE_SECONDS, rest))
+
+    def _is_too_slow(self, client: Client, now: float) -> bool:
+        if client.session.identity is None and now - self._began >= LOGIN_SECONDS:
+            return True
+        if not client.command_began:
+            return False
+        most = self._bounds.stalled_seconds + client.reader.held / MIN_REQUEST_BYTES_PER_SECOND
+        return now - client.command_began >= most
