@@ -110,6 +110,8 @@ class MemoryBackend:
 
 
 class MemorySession:
+    follows = True
+
     def __init__(self, backend: MemoryBackend) -> None:
         self._backend = backend
         self._rows: Rows | None = None
@@ -130,6 +132,9 @@ class MemorySession:
             ((key, row) for key, row in rows.items() if page.begin <= key < page.end),
             reverse=page.reverse,
         )
+        if page.follow:
+            named = [page.follow + row.value for _, row in inside[: page.limit]]
+            return [(key, rows[key]) for key in named if key in rows]
         return inside[: page.limit]
 
     def commit(self, commit: Commit) -> Committed:

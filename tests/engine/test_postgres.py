@@ -55,6 +55,24 @@ def test_a_job_is_put_popped_completed_and_read_in_one_round_trip_each(
         assert cycle("second") == [1, 1, 1, 1]
 
 
+def test_a_job_that_another_process_has_put_is_popped_in_two_round_trips(
+    url: str, exchanges: list[int]
+) -> None:
+    with (
+        holdfast.open(url, durability="interval") as producer,
+        holdfast.open(url, durability="interval") as worker,
+    ):
+        for id in ("first", "second"):
+            producer.jobs.put("emails", "Welcome", {"to": "ann"}, id=f"{id}-job")
+            exchanges.clear()
+            [job] = worker.jobs.pop("emails", worker="one")
+            popped_in = len(exchanges)
+            worker.jobs.complete(job.id, worker="one", lock=job.lock)
+
+        assert job.id == "second-job"
+        assert popped_in == 2
+
+
 def test_a_hundred_jobs_of_a_group_are_put_in_one_round_trip(
     url: str, exchanges: list[int]
 ) -> None:

@@ -184,6 +184,36 @@ def test_reads_that_depend_on_nothing_share_one_round_trip(
     assert backend.messages == 3
 
 
+def test_a_row_that_a_list_names_is_fetched_together_with_the_list(
+    engine: RemoteEngine, backend: MemoryBackend
+) -> None:
+    producer = open_memory(backend)
+
+    def append(name: bytes, *, with_row: bool = True) -> None:
+        row = {b"row-" + name: b""} if with_row else {}
+        producer.transact(lambda tx: tx.put_all({b"list-" + name: name, **row}))
+
+    def take(tx: Transaction) -> bytes | None:
+        for key, name in tx.scan(b"list-", b"list.", limit=1):
+            tx.delete(key)
+            return name if tx.get(b"row-" + name) is not None else None
+        return b"the list is empty"
+
+    def messages(name: bytes | None) -> int:
+        backend.messages = 0
+        assert engine.transact(take) == name
+        return backend.messages
+
+    append(b"name-one")
+    assert messages(b"name-one") == 3  # the list, what it names, and the commit
+    append(b"name-two")
+    assert messages(b"name-two") == 2
+    append(b"name-nowhere", with_row=False)
+    assert messages(None) == 3
+    append(b"name-four")
+    assert messages(b"name-four") == 2
+
+
 def test_a_group_shares_its_round_trips(engine: RemoteEngine, backend: MemoryBackend) -> None:
     def work(number: int) -> Callable[[Transaction], None]:
         def run(tx: Transaction) -> None:

@@ -16,7 +16,7 @@ store, each its own function, and both wait for the same row of holdfast_space.
 
 from typing import Final
 
-COMMIT_FUNCTION: Final = "holdfast_commit_3"
+COMMIT_FUNCTION: Final = "holdfast_commit_4"
 
 # The SQLSTATEs of its own errors.
 CONFLICT_STATE: Final = "HF001"  # something that was read has changed
@@ -44,7 +44,7 @@ CREATE OR REPLACE FUNCTION {COMMIT_FUNCTION}(
   put_keys bytea[], put_values bytea[], put_numbers int8[],
   add_keys bytea[], add_numbers int8[], noted bytea,
   asked bool, ask_keys bytea[],
-  ask_begins bytea[], ask_ends bytea[], ask_limits int8[], ask_reverse int8[]
+  ask_begins bytea[], ask_ends bytea[], ask_limits int8[], ask_reverse int8[], ask_follow bytea[]
 ) RETURNS TABLE (part int4, key bytea, value bytea, number int8, version int8)
 LANGUAGE plpgsql AS $body$
 #variable_conflict use_column
@@ -99,7 +99,13 @@ BEGIN
     RETURN QUERY SELECT {KEYS_PART}, d.key, d.value, d.number, d.version
       FROM holdfast_data AS d WHERE d.key = ANY(coalesce(ask_keys, read_keys));
     FOR i IN 1 .. coalesce(cardinality(ask_begins), 0) LOOP
-      IF ask_reverse[i] = 1 THEN
+      IF ask_follow[i] IS NOT NULL THEN
+        RETURN QUERY SELECT i, d.key, d.value, d.number, d.version FROM
+          (SELECT e.value FROM holdfast_data AS e
+            WHERE e.key >= ask_begins[i] AND e.key < ask_ends[i]
+            ORDER BY e.key LIMIT ask_limits[i]) AS named (name)
+          JOIN holdfast_data AS d ON d.key = ask_follow[i] || named.name;
+      ELSIF ask_reverse[i] = 1 THEN
         RETURN QUERY SELECT i, d.key, d.value, d.number, d.version FROM holdfast_data AS d
           WHERE d.key >= ask_begins[i] AND d.key < ask_ends[i]
           ORDER BY d.key DESC LIMIT ask_limits[i];

@@ -45,13 +45,14 @@ _NOBODY: Final = INT8.pack(0)
 Parameters = tuple[bytes | None, ...]
 
 _NOTHING_READ: Final[Parameters] = (None,) * 6
-_NOTHING_ASKED: Final[Parameters] = (_FALSE, *(None,) * 5)
+_NOTHING_ASKED: Final[Parameters] = (_FALSE, *(None,) * 6)
 
 
 class PostgresSession:
     """Takes a connection when it is first needed, and gives it back at its end."""
 
     place: Any = None  # every row has a version of its own
+    follows = True
 
     def __init__(
         self,
@@ -106,12 +107,11 @@ class PostgresSession:
             elif keys:
                 connection.send(sql.GET, bytea_array(keys))
             for page in pages:
-                connection.send(
-                    sql.PAGE_BACK if page.reverse else sql.PAGE,
-                    page.begin,
-                    page.end,
-                    INT8.pack(page.limit),
-                )
+                bounds = (page.begin, page.end, INT8.pack(page.limit))
+                if page.follow:
+                    connection.send(sql.NAMED, *bounds, page.follow)
+                else:
+                    connection.send(sql.PAGE_BACK if page.reverse else sql.PAGE, *bounds)
             if looks and not keys:
                 connection.send(sql.PENDING, self._space)
             if begins and not keeps:
@@ -171,6 +171,9 @@ class PostgresSession:
             bytea_array([page.end for page in pages]),
             int8_array([page.limit for page in pages]),
             int8_array([page.reverse for page in pages]),
+            bytea_array([page.follow or None for page in pages])
+            if any(page.follow for page in pages)
+            else None,
         )
         answer = self._exchange_commit(commit, asked)
         return answer if isinstance(answer, Committed) else _refreshed(answer, keys, pages)

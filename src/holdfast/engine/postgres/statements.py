@@ -77,7 +77,8 @@ _COMMIT_ARGUMENTS: Final = tuple(
             *("bytea[]", "bytea[]", "bytea[]"),  # ranges to clear, keys to delete
             *("bytea[]", "bytea[]", "int8[]"),  # pairs to put
             *("bytea[]", "int8[]", "bytea"),  # counters to add to, notices
-            *("bool", "bytea[]", "bytea[]", "bytea[]", "int8[]", "int8[]"),  # what is asked for
+            *("bool", "bytea[]"),  # what is asked for: keys
+            *("bytea[]", "bytea[]", "int8[]", "int8[]", "bytea[]"),  # and pages
         ),
         start=1,
     )
@@ -110,6 +111,13 @@ PAGE: Final = _prepared(
     "page",
     "SELECT key, value, number, version FROM holdfast_data "
     "WHERE key >= $1::bytea AND key < $2::bytea ORDER BY key LIMIT $3::int8",
+)
+# The rows that those of a page name.
+NAMED: Final = _prepared(
+    "named",
+    "SELECT d.key, d.value, d.number, d.version FROM (SELECT value FROM holdfast_data "
+    "WHERE key >= $1::bytea AND key < $2::bytea ORDER BY key LIMIT $3::int8) AS named (name) "
+    "JOIN holdfast_data AS d ON d.key = $4::bytea || named.name",
 )
 PAGE_BACK: Final = _prepared(
     "page_back",

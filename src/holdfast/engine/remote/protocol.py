@@ -24,12 +24,17 @@ class Row(NamedTuple):
 
 
 class Page(NamedTuple):
-    """The first `limit` pairs with begin <= key < end, or in reverse the last ones."""
+    """The first `limit` pairs with begin <= key < end, or in reverse the last ones.
+
+    With `follow` it asks for other pairs, in any order: those whose keys are `follow` and then the
+    value of one of these. Only a session that says `follows = True` is asked for that.
+    """
 
     begin: bytes
     end: bytes
     limit: int
     reverse: bool = False
+    follow: bytes = b""
 
 
 class Walked(NamedTuple):

@@ -11,7 +11,7 @@ if they were not, or if it only reads, all of it is fetched at once and the work
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from holdfast.engine.remote.protocol import (
@@ -32,6 +32,9 @@ Leads = dict[bytes, Row | None]  # rows that told earlier views what to read nex
 _UNKNOWN: Final = object()
 _FIRST_PAGE_ROWS: Final = 64
 _MAX_PAGE_ROWS: Final = 2_048
+_MIN_NAME_BYTES: Final = 8  # of a value that is taken for the name of another row
+_MAX_FOLLOWED_ROWS: Final = 8  # of a scan
+_MAX_FOLLOWS: Final = 100  # of a space
 _PAGE_BYTES: Final = 4 * 1024 * 1024  # what a page should not exceed by much, once sizes are known
 
 
@@ -77,6 +80,7 @@ class ReadCache:
         self.place = self._memory.place  # of all guesses, and of what a refused commit brought
         self.is_unbounded = False  # whether the run on guesses was cut short
         self._guard: tuple[bytes, Callable[[Any], None], Any] | None = None
+        self._can_follow = hasattr(session, "follows")
 
     # --- runs ------------------------------------------------------------------------------------
 
@@ -104,11 +108,35 @@ class ReadCache:
 
     def fetch_missed(self) -> None:
         """Fetches all that was guessed. Costs 1 round trip."""
-        self._fetch(list(self._missed_keys), list(self._missed_pages))
+        self._fetch(list(self._missed_keys), self._with_named(self._missed_pages))
 
     def asked(self) -> tuple[list[bytes], list[Page]]:
-        """Returns all that the run on guesses has asked for, known before or not."""
-        return [key for key in self._read if key], list(self._asked)
+        """Returns all that the run on guesses has asked for, known before or not, and what it will
+        probably ask for next."""
+        return [key for key in self._read if key], self._with_named(self._asked)
+
+    def _with_named(self, pages: Iterable[Page]) -> list[Page]:
+        """Returns pages, and for those whose rows named other rows before: these too."""
+        self._note_names()
+        follows = self._memory.follows
+        asked = list(pages)
+        for page in pages if follows else ():
+            if (prefix := follows.get(page.begin)) and not page.reverse:
+                limit = min(page.limit, _MAX_FOLLOWED_ROWS)
+                asked.append(page._replace(limit=limit, follow=prefix))
+        return asked
+
+    def _note_names(self) -> None:
+        """Notes which scans of this run have found the name of a row that it wanted to read next,
+        and did not know."""
+        if not self._missed_keys or not self._keys or not self._can_follow:
+            return
+        for page in self._asked:
+            for _, row in self._known(page.begin, page.end)[:_MAX_FOLLOWED_ROWS]:
+                name = row.value
+                for key in self._missed_keys if len(name) >= _MIN_NAME_BYTES else ():
+                    if key.endswith(name) and len(self._memory.follows) < _MAX_FOLLOWS:
+                        self._memory.follows[page.begin] = key[: -len(name)]
 
     def fetch_asked(self, session: Session) -> None:
         """Forgets what is known, and fetches all that was asked for from another session. Costs 1
@@ -128,6 +156,8 @@ class ReadCache:
             if key in rows and row != rows[key]
         ]
         for page, content in zip(pages, found.contents, strict=True):
+            if page.follow:
+                continue
             now = dict(content)
             remembered = self._memory.between(*covered(page, content))
             if any(now.get(key) != rows[key] for key in remembered):
@@ -352,7 +382,10 @@ class ReadCache:
             self._rows[key] = row
             self._known_bytes += len(key) if row is None else len(key) + len(row.value)
         for page, content in zip(pages, contents, strict=True):
-            self._add_page(page, content)
+            if page.follow:
+                self._rows.update(content)
+            else:
+                self._add_page(page, content)
         if self._leads is None:
             self._memory.learn(keys, rows, pages, contents, place)
 

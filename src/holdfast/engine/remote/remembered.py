@@ -29,13 +29,16 @@ _CALLS_PER_LOOK: Final = 256  # between two sums of all that is remembered
 class RememberedRows:
     """One space. What is not here is guessed not to exist."""
 
-    __slots__ = ("_keys", "place", "rows", "size")
+    __slots__ = ("_keys", "follows", "place", "rows", "size")
 
     def __init__(self) -> None:
         self.rows: dict[bytes, Row] = {}
         self.place: Any = None  # the moment at which all of it was true, where rows have no version
         self.size = 0  # bytes of all keys and values
         self._keys: list[bytes] = []  # of all rows, in order
+        # The begin of a scan whose first row named another row, and what came before that name in
+        # its key: the list of work names a job, and is of no use without it.
+        self.follows: dict[bytes, bytes] = {}
 
     def between(self, begin: bytes, end: bytes) -> list[bytes]:
         """Returns the remembered keys of a range, in order."""
@@ -56,11 +59,12 @@ class RememberedRows:
         for key, row in zip(keys, rows, strict=True):
             self._set(key, row)
         for page, content in zip(pages, contents, strict=True):
-            begin, end = covered(page, content)
-            found = dict(content)
-            for key in self.between(begin, end):
-                if key not in found:
-                    self._set(key, None)
+            if not page.follow:
+                begin, end = covered(page, content)
+                found = dict(content)
+                for key in self.between(begin, end):
+                    if key not in found:
+                        self._set(key, None)
             for key, row in content:
                 self._set(key, row)
         self._bound()
