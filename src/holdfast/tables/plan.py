@@ -392,11 +392,12 @@ def _descending(kind: AttributeKind, component: Component) -> Component:
 def _part(accept: Callable[[Any], Any], component: Component) -> Component:
     """Returns the function from a given value to its bytes in a key."""
     if accept is accept_string and component is pack_str:
-        return _text_part
+        return text_part
     return lambda value: component(accept(value))
 
 
-def _text_part(value: Any) -> bytes:
+def text_part(value: Any) -> bytes:
+    """Returns the bytes of a text in a key, in ascending order."""
     if type(value) is str and value.isascii() and "\0" not in value and "\1" not in value:
         return f"\x54{value}\0".encode()  # `pack_str` of most texts, in one step
     return pack_str(accept_string(value))

@@ -14,13 +14,14 @@ from holdfast.limits import DEFAULT_PAGE_ROWS, MAX_INLINE_HASH_BYTES, MAX_PAGE_R
 from holdfast.tables.compression import expand
 from holdfast.tables.layout import keys_of
 from holdfast.tables.page_tokens import forward_token
-from holdfast.tables.plan import Index, TablePlan
+from holdfast.tables.plan import Index, TablePlan, text_part
 from holdfast.tables.queries import bounds, range_predicate
 from holdfast.tables.reads import unmeasured_bytes
 from holdfast.tables.records import Page
 from holdfast.tables.row_codec import MAX_CODE
 
 _NOTHING: Final[dict[str, Any]] = {}
+_BOUNDS: Final = frozenset({"ge", "gt", "le", "lt"})
 
 
 def fast_page(
@@ -92,6 +93,20 @@ def _bounded(
         return None
     if len(prefix) - len(base) > MAX_INLINE_HASH_BYTES:
         return None
-    element = index.elements[name]
-    begin, end = bounds(element, range_predicate(element, attributes[name]), prefix)
+    element, operators = index.elements[name], attributes[name]
+    if element.part is text_part and len(operators) == 1:
+        [(operator, text)] = operators.items()
+        if type(text) is str and operator in _BOUNDS:
+            return _bounded_by_text(operator, prefix, prefix + text_part(text))
+    begin, end = bounds(element, range_predicate(element, operators), prefix)
     return (begin, end) if begin < end else None
+
+
+def _bounded_by_text(operator: str, prefix: bytes, point: bytes) -> tuple[bytes, bytes]:
+    """Returns the range of keys for one of the `_BOUNDS`, as `queries.bounds` does."""
+    if operator == "ge":
+        return point, prefix_range(prefix)[1]
+    if operator == "lt":
+        return prefix, point
+    behind = prefix_range(point)[1]
+    return (behind, prefix_range(prefix)[1]) if operator == "gt" else (prefix, behind)
