@@ -62,7 +62,7 @@ def test_the_bytes_of_both_forms_stay_as_they_are() -> None:
     assert new == bytes.fromhex("9401070093a3616e6ea36c65651e")
     assert write_entity(7, 0, ANN) == OLD_ENTITY
     for stored in (new, OLD_ENTITY):
-        entity = lists.read(stored)
+        entity = lists.plain.one(stored)
         assert (entity.version, entity.expires, entity.properties) == (7, 0, ANN)
         assert (read_head(stored).version, read_head(stored).expires) == (7, 0)
 
@@ -104,10 +104,41 @@ def test_every_entity_is_read_as_it_was_written(
 
     stored = own.write(version, expires, kept) or write_entity(version, expires, kept)
 
-    entity = own.read(stored)
+    entity = own.plain.one(stored)
     assert (entity.version, entity.expires, entity.properties) == (version, expires, properties)
-    assert own.read_kept(stored).properties == kept
+    assert own.kept.one(stored).properties == kept
     assert (read_head(stored).version, read_head(stored).expires) == (version, expires)
+
+
+@given(
+    each=st.lists(st.dictionaries(names, values, max_size=3), max_size=20),
+    expires=st.sampled_from([0, 1, 2**62]),
+)
+def test_many_entities_of_both_forms_are_read_as_one_by_one(
+    each: list[dict[str, Any]], expires: int
+) -> None:
+    own = NameLists([("a",), ("a", "b"), ("class", "self")])
+    kept = [keep_properties(properties) for properties in each]
+
+    stored = [
+        own.write(version, expires, properties) or write_entity(version, expires, properties)
+        for version, properties in enumerate(kept)
+    ]
+
+    for readers in (own.plain, own.kept):
+        together = [(e.version, e.expires, e.properties) for e in readers.many(stored)]
+        one_by_one = [(e.version, e.expires, e.properties) for e in map(readers.one, stored)]
+        assert together == one_by_one
+
+
+def test_a_damaged_entity_among_many_is_not_taken_for_another() -> None:
+    own = NameLists([("a", "b")])
+    whole = own.write(1, 0, {"a": 1, "b": 2})
+    assert whole is not None
+
+    for stored in ([whole, whole[:-1], whole], [whole[:-1], whole + b"\x02"], [whole, b""]):
+        with pytest.raises(msgspec.MsgspecError):
+            own.plain.many(stored)
 
 
 # --- names ----------------------------------------------------------------------------------------

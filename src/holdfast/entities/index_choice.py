@@ -12,7 +12,7 @@ import msgspec
 from holdfast.entities import order as value_order
 from holdfast.entities.ids import compound_id
 from holdfast.entities.messages import ALL, EQ, EQUALITIES, ID, RANGES, Filter, Ordering
-from holdfast.entities.order import BEYOND_NULL, END, NULL, entry_part
+from holdfast.entities.order import BEYOND_NULL, END, NULL, entry_part, int_part, text_part
 from holdfast.entities.query_checks import check_filters
 from holdfast.entities.table_access import IndexAccess, TableAccess
 from holdfast.entities.text import normalise
@@ -114,19 +114,23 @@ def _by_plan(access: TableAccess, filters: Sequence[Filter]) -> ByIds | ByIndex 
         for place in places:
             filter = filters[place]
             [value] = filter.values
+            if filter.op != EQ:
+                return None
             if type(value) is str:
                 # The empty text finds null, too.
-                if not value or not value.isascii() or filter.op != EQ:
+                if not value or not value.isascii():
                     return None
-            elif type(value) is not int or not MIN_INT <= value <= MAX_INT or filter.op != EQ:
+                if index is None:
+                    return ByIds((value,))
+                values += text_part(value)
+            elif type(value) is int and index is not None and MIN_INT <= value <= MAX_INT:
+                values += int_part(value)
+            else:
                 return None
-            if index is None:
-                return ByIds((value,)) if type(value) is str else None
-            values += entry_part(value)
         assert index is not None  # every plan has a place
     except (AttributeError, TypeError, ValueError):
         return None
-    return ByIndex(index, [(0, [Stretch(*prefix_range(values))])])
+    return ByIndex(index, ((0, (Stretch(*prefix_range(values)),)),))
 
 
 def _remember_plan(access: TableAccess, index: IndexAccess, filters: Sequence[Filter]) -> None:

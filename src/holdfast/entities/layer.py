@@ -74,7 +74,7 @@ class Entities(StoredModelCalls):
         """
         if not table:
             raise BadQuery("No table for PUT query")
-        if not isinstance(entities, Iterable):
+        if type(entities) is not list and not isinstance(entities, Iterable):
             raise BadQuery(f"entities come as a list, not as {entities!r}")
         listed = [e if type(e) is PutEntity else _put_entity(e) for e in entities]
         if not listed:
@@ -89,7 +89,7 @@ class Entities(StoredModelCalls):
 
         Reads 1 key, and 1 per id.
         """
-        return _entities(self.fetch(table, ids), properties)
+        return _entities(self._fetched(table, ids, kept=False), properties)
 
     @operation(name="select", reads=True, holds_entities=True, holds_values=True)
     def select_raw(
@@ -116,8 +116,7 @@ class Entities(StoredModelCalls):
         by; counting a range of ids reads it all.
         """
         found = self._page(table, filters, order, offset, limit, count, partial)
-        entities = _entities(found.entities, properties)
-        return Page(entities, found.total, found.partial)
+        return Page(_entities(found, properties), found.total, found.partial)
 
     @operation(name="count", reads=True, holds_entities=True)
     def count_raw(self, table: str, filters: Sequence[Filter] = _EVERYTHING) -> int:
@@ -154,14 +153,14 @@ class Entities(StoredModelCalls):
         access, selection = self._complete(table, filters)
         selected = selections.find_all(self._tx, access, selection)
         writer, skipped = EntityWriter(self._tx, access), 0
-        for id, old in selected:
+        for id, old in selected.pairs():
             check_version(access, id, old, if_version)
             entity = ChangedEntity(access, old.properties, old.expires, writer.now_ms)
             entity.apply(changes)
             skipped += entity.skipped
             _write_changed(writer, id, old, entity)
         writer.finish()
-        return Updated(len(selected), skipped)
+        return Updated(len(selected.ids), skipped)
 
     @operation(name="delete", holds_entities=True)
     def delete_raw(
@@ -180,11 +179,11 @@ class Entities(StoredModelCalls):
                 return deploys.drop(self._tx, table)
         selected = selections.find_all(self._tx, access, selection)
         writer = EntityWriter(self._tx, access)
-        for id, old in selected:
+        for id, old in selected.pairs():
             check_version(access, id, old, if_version)
             writer.remove(id, pack_str(id), old, op="delete")
         writer.finish()
-        return len(selected)
+        return len(selected.ids)
 
     @operation(holds_values=True)
     def execute(self, queries: Sequence[Query]) -> list[Reply]:
@@ -203,13 +202,14 @@ class Entities(StoredModelCalls):
         self, table: str, ids: Iterable[str], *, kept: bool = False
     ) -> list[tuple[str, Stored]]:
         """As `get_raw`, but gives ids with stored entities; `kept` leaves Sets as stored."""
+        return list(self._fetched(table, ids, kept).pairs())
+
+    def _fetched(self, table: str, ids: Iterable[str], kept: bool) -> Found:
         access = _access(self._tx, table)
         ids, meter = list(ids), self._meter
         if meter is None and len(ids) > 1:  # of one there can't be too much
             meter = selections.AnswerMeter()
-        return selections.load(
-            self._tx, access, ids, access.read_kept if kept else access.read, meter
-        )
+        return selections.load(self._tx, access, ids, access.kept if kept else access.plain, meter)
 
     @operation(reads=True, local=True)
     def fetch_page(
@@ -247,11 +247,11 @@ class Entities(StoredModelCalls):
             raise BadQuery(f"{order!r} is not an ordering", hint='One is Ordering("name").')
         access = self._access_for(table, filters)
         selection = choose(access, filters, order)
-        if not partial:
+        if not partial and isinstance(selection, ByIndex) and not selection.index.ready:
             _check_ready(selection)
         meter = self._meter or selections.AnswerMeter()
-        decode = access.read_kept if kept else access.read
-        return selections.find(self._tx, access, selection, decode, offset, limit, count, meter)
+        readers = access.kept if kept else access.plain
+        return selections.find(self._tx, access, selection, readers, offset, limit, count, meter)
 
     # --- schemas ------------------------------------------------------------------------------
 
@@ -351,7 +351,7 @@ def _check_ready(selection: Selection) -> None:
 def _put_entity(entity: PutEntity | Mapping[str, Any]) -> PutEntity:
     if isinstance(entity, PutEntity):
         return entity
-    if not isinstance(entity, Mapping):
+    if type(entity) is not dict and not isinstance(entity, Mapping):
         raise BadQuery(
             f"an entity is a dict of its properties or a PutEntity, not {shown(entity)}",
             hint="put_raw takes a list of entities.",
@@ -359,12 +359,12 @@ def _put_entity(entity: PutEntity | Mapping[str, Any]) -> PutEntity:
     return PutEntity(dict(entity), entity.get(ID))
 
 
-def _entities(found: list[tuple[str, Any]], properties: Sequence[str]) -> list[Entity]:
+def _entities(found: Found, properties: Sequence[str]) -> list[Entity]:
     if not properties:
-        return [Entity(id, stored.properties, 0, stored.version) for id, stored in found]
+        return [Entity(id, stored.properties, 0, stored.version) for id, stored in found.pairs()]
     return [
         Entity(id, project(stored.properties, properties), 0, stored.version)
-        for id, stored in found
+        for id, stored in found.pairs()
     ]
 
 

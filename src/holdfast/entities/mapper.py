@@ -181,7 +181,7 @@ class StoredModelCalls(ModelCalls):
             limit=chosen.most,
             count=chosen.counted,
         )
-        return Page(shape.load(chosen.model, found.entities), found.total, found.partial)
+        return Page(shape.load(chosen.model, found.pairs()), found.total, found.partial)
 
 
 # --- shared with the async twin, without any I/O -------------------------------------------------

@@ -13,24 +13,36 @@ names. A list is never changed or removed before the table is dropped.
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, Final, Union
+from typing import Any, Final, NamedTuple, Union
 
 import msgspec
 
 from holdfast.entities.records import StoredEntity, StoredHead, encode_entity
 from holdfast.entities.values import extension, kept_extension
-from holdfast.limits import MAX_NAME_LIST_BYTES, MAX_NAME_LISTS
+from holdfast.limits import COLLECTED_AT_ONCE, MAX_NAME_LIST_BYTES, MAX_NAME_LISTS
 
 NameList = tuple[str, ...]
 
 _WITH_NAMES: Final = b"\x93"  # what an entity with its names begins with: an array of three
 _as_dict: Final = msgspec.structs.asdict
+# What begins an array of msgpack, by the number of its items.
+_ARRAY_BEGINS: Final = tuple(
+    bytes([0x90 | count]) if count < 16 else b"\xdc" + count.to_bytes(2)
+    for count in range(COLLECTED_AT_ONCE + 1)
+)
+
+
+class Readers(NamedTuple):
+    """What reads stored entities: one, or many, which takes less time than one by one."""
+
+    one: Callable[[bytes], Any]
+    many: Callable[[list[bytes]], list[Any]]
 
 
 class NameLists:
     """The name lists of one table: how its entities are written and read."""
 
-    __slots__ = ("_by_set", "_numbers", "lists", "most_bytes", "read", "read_kept")
+    __slots__ = ("_by_set", "_numbers", "kept", "lists", "most_bytes", "plain")
 
     def __init__(self, lists: Sequence[NameList]) -> None:
         self.lists: Final = tuple(lists)
@@ -38,8 +50,8 @@ class NameLists:
         self._by_set: Final = {frozenset(names): names for names in lists}
         # What the names of an entity take at most in an answer, where they are not in its bytes.
         self.most_bytes: Final = max([sum(map(len, names)) for names in lists], default=0)
-        self.read: Final = _reader(self.lists, extension)  # as a caller gets it
-        self.read_kept: Final = _reader(self.lists, kept_extension)  # to be written again
+        self.plain: Final = _readers(self.lists, extension)  # as a caller gets them
+        self.kept: Final = _readers(self.lists, kept_extension)  # to be written again
 
     def write(self, version: int, expires: int, properties: dict[str, Any]) -> bytes | None:
         """Returns the stored form without names; None if no list has just these names."""
@@ -82,16 +94,14 @@ _read_head: Final = msgspec.msgpack.Decoder(StoredHead).decode
 _read_numbered_head: Final = msgspec.msgpack.Decoder(_NumberedHead).decode
 
 
-def _reader(
-    lists: Sequence[NameList], hook: Callable[[int, memoryview], Any]
-) -> Callable[[bytes], Any]:
-    """Returns what reads both forms. The number of a list is the tag of a struct, so that msgspec
-    goes from the bytes to the values of the right names in one step."""
+def _readers(lists: Sequence[NameList], hook: Callable[[int, memoryview], Any]) -> Readers:
+    """Returns what reads both forms. The number of a list is the tag of a
+    struct, so that msgspec goes from the bytes to the values of the right names in one step."""
     read_with_names = msgspec.msgpack.Decoder(StoredEntity, ext_hook=hook).decode
-    if not lists:
-        return read_with_names
     structs = tuple(_struct(number, names) for number, names in enumerate(lists))
-    read_numbered = msgspec.msgpack.Decoder(Union[structs], ext_hook=hook).decode  # noqa: UP007
+    numbered: Any = Union[structs] if structs else StoredEntity  # noqa: UP007
+    read_numbered = msgspec.msgpack.Decoder(numbered, ext_hook=hook).decode
+    read_array = msgspec.msgpack.Decoder(list[numbered], ext_hook=hook).decode
 
     def read(stored: bytes) -> Any:
         if stored[:1] == _WITH_NAMES:
@@ -100,7 +110,20 @@ def _reader(
         entity.properties = _as_dict(entity.properties)
         return entity
 
-    return read
+    def read_many(stored: list[bytes]) -> list[Any]:
+        count = len(stored)
+        if count >= len(_ARRAY_BEGINS) or not structs:
+            return [read(each) for each in stored]
+        try:
+            # As the items of one array, which takes a third less time.
+            entities = read_array(b"".join((_ARRAY_BEGINS[count], *stored)))
+        except msgspec.MsgspecError:  # one has its names: its third item is a map and no list
+            return [read(each) for each in stored]
+        for entity in entities:
+            entity.properties = _as_dict(entity.properties)
+        return entities
+
+    return Readers(read if structs else read_with_names, read_many)
 
 
 @lru_cache(maxsize=512)  # a type takes a while to make, and a changed table has the same ones

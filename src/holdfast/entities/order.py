@@ -108,7 +108,8 @@ def _bool(value: bool) -> bytes:
 
 
 @lru_cache(maxsize=1024)  # ranks, ages and counts are few and come again
-def _int(value: int) -> bytes:
+def int_part(value: int) -> bytes:
+    """Returns the bytes of an integer."""
     if -_EXACT_INTS <= value <= _EXACT_INTS:
         return _NUMBER + pack_float(float(value)) + _EXACT
     double = float(value)
@@ -127,7 +128,8 @@ def _instant(value: Instant) -> bytes:
     return _MOMENT + pack_int(value.milliseconds)
 
 
-def _text(value: str) -> bytes:
+def text_part(value: str) -> bytes:
+    """Returns the bytes of a text."""
     if len(value) <= _SHORT and value.isascii() and value.isprintable() and "  " not in value:
         # Most texts, in one step: see `normalise` and `pack_str`.
         return f"{_TEXT_BEGINS}{value.lower()}{_TEXT_ENDS}".encode()
@@ -156,9 +158,9 @@ def _digest(whole: bytes) -> bytes:
 _WRITERS: Final[dict[type, Callable[[Any], bytes]]] = {
     type(None): _null,
     bool: _bool,
-    int: _int,
+    int: int_part,
     float: _float,
-    str: _text,
+    str: text_part,
     bytes: _binary,
     datetime: _moment,
     Instant: _instant,

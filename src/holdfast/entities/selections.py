@@ -3,10 +3,10 @@
 Entries of an index are walked without loading their entities; only those of the page are loaded.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from heapq import merge
 from itertools import chain
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import msgspec
 
@@ -23,7 +23,7 @@ from holdfast.entities.index_choice import (
 from holdfast.entities.index_counts import count_stretch, skip_backward, skip_forward
 from holdfast.entities.layout import ids_in, is_expired_entry
 from holdfast.entities.messages import NO_LIMIT, NOT_COUNTED
-from holdfast.entities.name_lists import read_head
+from holdfast.entities.name_lists import Readers, read_head
 from holdfast.entities.order import entry_part
 from holdfast.entities.table_access import TableAccess
 from holdfast.errors import AnswerTooLarge
@@ -35,35 +35,54 @@ _UNBOUNDED: Final = 2**63
 _READ_AHEAD: Final = 32  # entries of an index that are read at once where no one knows how many
 _MOST_AT_ONCE: Final = 128  # and where a page needs more
 _TEXT: Final = frozenset({str})
-
-
-Decode: TypeAlias = Callable[[bytes], Any]
+_HEADS: Final = Readers(read_head, lambda stored: [read_head(each) for each in stored])
 
 
 class Found(msgspec.Struct, frozen=True):
     """A page of stored entities with their ids, and the number of all that match."""
 
-    entities: list[tuple[str, Any]]
+    ids: list[str]
+    stored: list[Any]
     total: int = NOT_COUNTED
     partial: bool = False
+
+    def pairs(self) -> Iterator[tuple[str, Any]]:
+        """Yields the ids, each with its entity."""
+        return zip(self.ids, self.stored)  # noqa: B905  # `strict` takes twice as long
 
 
 def find(
     reader: Reader,
     access: TableAccess,
     selection: Selection,
-    decode: Decode,
+    readers: Readers,
     offset: int,
     limit: int,
     count: bool,
     meter: "AnswerMeter | None" = None,
 ) -> Found:
     """Returns a page of the selection, decoded. With a meter it has a bound in bytes."""
-    if isinstance(selection, ByIndex):
-        return _find_by_index(reader, access, selection, decode, offset, limit, count, meter)
     if isinstance(selection, ByPrimary):
-        return _find_by_primary(reader, access, selection, decode, offset, limit, count, meter)
-    return _find_by_ids(reader, access, selection, decode, offset, limit, count, meter)
+        return _find_by_primary(reader, access, selection, readers, offset, limit, count, meter)
+    if not isinstance(selection, ByIndex):
+        return _find_by_ids(reader, access, selection, readers, offset, limit, count, meter)
+    most = _UNBOUNDED if limit == NO_LIMIT else limit
+    wanted = offset + most
+    ahead = wanted if wanted <= _MOST_AT_ONCE else _READ_AHEAD
+    if count and ahead < _READ_AHEAD:
+        ahead = _READ_AHEAD
+    groups, index = selection.groups, selection.index
+    if ahead and len(groups) == 1 and len(stretches := groups[0][1]) == 1:
+        # A single stretch: reading its first entries at once costs a third of one by one.
+        prefix, [stretch] = index.entries, stretches
+        begin, end = prefix + stretch.begin, prefix + stretch.end
+        pairs = list(reader.scan(begin, end, limit=ahead, reverse=selection.is_descending))
+        parts = _live_parts(reader, pairs)
+        if len(pairs) < ahead or (not count and len(parts) >= wanted):  # the usual: that is enough
+            page = parts[offset:wanted] if offset or wanted < len(parts) else parts
+            ids, stored = _load_parts(reader, access, page, readers, meter)
+            return Found(ids, stored, len(parts) if count else NOT_COUNTED, not index.ready)
+    return _find_by_index(reader, access, selection, readers, offset, most, count, meter)
 
 
 class AnswerMeter:
@@ -86,45 +105,50 @@ class AnswerMeter:
             raise AnswerTooLarge(f"these entities have more than {MAX_ANSWER_BYTES} bytes")
 
 
-def find_all(reader: Reader, access: TableAccess, selection: Selection) -> list[tuple[str, Any]]:
+def find_all(reader: Reader, access: TableAccess, selection: Selection) -> Found:
     """Returns every entity of the selection once, in kept form, for those that will write them
     again."""
     if isinstance(selection, ByIds):
-        return load(reader, access, list(dict.fromkeys(selection.ids)), access.read_kept)
-    return find(reader, access, selection, access.read_kept, 0, NO_LIMIT, False).entities
+        return load(reader, access, list(dict.fromkeys(selection.ids)), access.kept)
+    return find(reader, access, selection, access.kept, 0, NO_LIMIT, False)
 
 
 def count_all(reader: Reader, access: TableAccess, selection: Selection) -> int:
     """Returns how many live entities match."""
-    return find(reader, access, selection, access.read_kept, 0, 0, True).total
+    return find(reader, access, selection, access.kept, 0, 0, True).total
 
 
 def load(
     reader: Reader,
     access: TableAccess,
     ids: list[str],
-    decode: Decode,
+    readers: Readers,
     meter: AnswerMeter | None = None,
-) -> list[tuple[str, Any]]:
+) -> Found:
     """Returns the live entities of these ids, in this order; missing ones are left out."""
     if not _TEXT.issuperset(map(type, ids)):
         ids = [plain_id(id) for id in ids]
-    prefix, now_ms = access.entities, 0
-    found: list[tuple[str, Any]] = []
+    prefix, now_ms, read = access.entities, 0, readers.one
+    found_ids: list[str] = []
+    found: list[Any] = []
     for begin in range(0, len(ids), COLLECTED_AT_ONCE):
         some = ids[begin : begin + COLLECTED_AT_ONCE]
-        stored = reader.get_many([prefix + pack_str(id) for id in some])
+        if len(some) == 1:
+            stored = [reader.get(prefix + pack_str(some[0]))]
+        else:
+            stored = reader.get_many([prefix + pack_str(id) for id in some])
         if meter is not None:
             meter.take(access, [value for value in stored if value is not None])
-        for id, value in zip(some, stored, strict=True):
+        for id, value in zip(some, stored):  # noqa: B905  # see `Found.pairs`
             if value is not None:
-                entity = decode(value)
+                entity = read(value)
                 if entity.expires:
                     now_ms = now_ms or to_ms(reader.now)
                     if entity.expires <= now_ms:
                         continue
-                found.append((id, entity))
-    return found
+                found_ids.append(id)
+                found.append(entity)
+    return Found(found_ids, found)
 
 
 # --- ids --------------------------------------------------------------------------------------
@@ -134,7 +158,7 @@ def _find_by_ids(
     reader: Reader,
     access: TableAccess,
     selection: ByIds | ByKeyColumns,
-    decode: Decode,
+    readers: Readers,
     offset: int,
     limit: int,
     count: bool,
@@ -143,16 +167,20 @@ def _find_by_ids(
     ids = list(selection.ids)
     if isinstance(selection, ByKeyColumns):
         allowed = selection.allowed
-        kept = load(reader, access, ids, access.read_kept)
-        ids = [id for id, entity in kept if _fits(entity.properties, allowed)]
+        kept = load(reader, access, ids, access.kept)
+        ids = [id for id, entity in kept.pairs() if _fits(entity.properties, allowed)]
     elif offset == 0 and (limit == NO_LIMIT or limit >= len(ids)):
-        found = load(reader, access, ids, decode, meter)
-        return Found(found, len({id for id, _ in found}) if count else NOT_COUNTED)
+        found = load(reader, access, ids, readers, meter)
+        return _counted(found, found.ids) if count else found
     else:
-        ids = [id for id, _ in load(reader, access, ids, read_head)]
+        ids = load(reader, access, ids, _HEADS).ids
     page = ids[offset:] if limit == NO_LIMIT else ids[offset : offset + limit]
-    found = load(reader, access, page, decode, meter)
-    return Found(found, len(set(ids)) if count else NOT_COUNTED)
+    found = load(reader, access, page, readers, meter)
+    return _counted(found, ids) if count else found
+
+
+def _counted(page: Found, ids: list[str]) -> Found:
+    return Found(page.ids, page.stored, len(set(ids)))
 
 
 def _fits(properties: dict[str, Any], allowed: dict[str, frozenset[bytes]]) -> bool:
@@ -166,7 +194,7 @@ def _find_by_primary(
     reader: Reader,
     access: TableAccess,
     selection: ByPrimary,
-    decode: Decode,
+    readers: Readers,
     offset: int,
     limit: int,
     count: bool,
@@ -177,7 +205,9 @@ def _find_by_primary(
     pairs = reader.scan(
         prefix + selection.begin, prefix + selection.end, reverse=selection.is_descending
     )
-    page, seen, end = [], 0, _UNBOUNDED if limit == NO_LIMIT else offset + limit
+    ids: list[str] = []
+    page: list[Any] = []
+    seen, end = 0, _UNBOUNDED if limit == NO_LIMIT else offset + limit
     is_walked = count and not selection.is_all
     for key, value in pairs if end or is_walked else ():
         head = read_head(value)
@@ -186,13 +216,14 @@ def _find_by_primary(
         if offset <= seen < end:
             if meter is not None:
                 meter.take(access, (value,))
-            page.append((str(unpack(key, size)[0]), decode(value)))
+            ids.append(str(unpack(key, size)[0]))
+            page.append(readers.one(value))
         seen += 1
         if seen >= end and not is_walked:
             break
     if not count:
-        return Found(page)
-    return Found(page, seen if is_walked else live_size(reader, access))
+        return Found(ids, page)
+    return Found(ids, page, seen if is_walked else live_size(reader, access))
 
 
 def live_size(reader: Reader, access: TableAccess) -> int:
@@ -214,23 +245,14 @@ def _find_by_index(
     reader: Reader,
     access: TableAccess,
     selection: ByIndex,
-    decode: Decode,
+    readers: Readers,
     offset: int,
-    limit: int,
+    most: int,
     count: bool,
     meter: AnswerMeter | None,
 ) -> Found:
+    """Returns a page of a selection whose entries have to be walked."""
     partial = not selection.index.ready
-    most = _UNBOUNDED if limit == NO_LIMIT else limit
-    wanted = offset + most
-    ahead = wanted if wanted <= _MOST_AT_ONCE else _READ_AHEAD
-    if count and ahead < _READ_AHEAD:
-        ahead = _READ_AHEAD
-    parts, is_all = _first_parts(reader, selection, ahead)
-    if is_all or (not count and len(parts) >= wanted):  # the usual case: that is enough
-        page = parts[offset:wanted]
-        found = _load_parts(reader, access, page, decode, meter)
-        return Found(found, len(parts) if count else NOT_COUNTED, partial)
     now_ms = to_ms(reader.now)
     skipped = 0
     entries = _entries(reader, selection)
@@ -241,59 +263,54 @@ def _find_by_index(
     if offset:
         skipped += _skip(entries, offset, now_ms)
     page = _take(entries, most, now_ms)
-    found = _load_parts(reader, access, page, decode, meter)
+    ids, stored = _load_parts(reader, access, page, readers, meter)
     if not count:
-        return Found(found, NOT_COUNTED, partial)
+        return Found(ids, stored, NOT_COUNTED, partial)
     walked = skipped + len(page)
     most = max(WALKED_ENTRIES - walked, 1)
     further = _skip(entries, most, now_ms)
     if further < most:
-        return Found(found, walked + further, partial)
-    return Found(found, _count_stretches(reader, access, selection), partial)
+        return Found(ids, stored, walked + further, partial)
+    return Found(ids, stored, _count_stretches(reader, access, selection), partial)
 
 
-def _first_parts(reader: Reader, selection: ByIndex, ahead: int) -> tuple[list[bytes], bool]:
-    """Returns the id parts of the first live entries of a single stretch, of at most `ahead` that
-    are read at once, and whether they are all; of several stretches, none.
-
-    That costs a third of reading one by one.
-    """
-    groups = selection.groups
-    if len(groups) != 1 or len(groups[0][1]) != 1 or not ahead:
-        return [], False
-    prefix, [stretch] = selection.index.entries, groups[0][1]
-    begin, end = prefix + stretch.begin, prefix + stretch.end
-    pairs = list(reader.scan(begin, end, limit=ahead, reverse=selection.is_descending))
+def _live_parts(reader: Reader, pairs: list[tuple[bytes, bytes]]) -> list[bytes]:
+    """Returns the id parts of those of the entries that have not expired."""
     if not pairs:
-        return [], True
+        return []
     usual = pairs[0][1]
     size = usual[0] << 8 | usual[1]
     parts = [key[-size:] for key, value in pairs if value == usual]
     if len(parts) < len(pairs) or len(usual) > 2:  # ids of several lengths, or some expire
-        parts = _take(iter(pairs), ahead, to_ms(reader.now))
-    return parts, len(pairs) < ahead
+        return _take(iter(pairs), len(pairs), to_ms(reader.now))
+    return parts
 
 
 def _load_parts(
     reader: Reader,
     access: TableAccess,
     parts: list[bytes],
-    decode: Decode,
+    readers: Readers,
     meter: AnswerMeter | None,
-) -> list[tuple[str, Any]]:
-    """Returns the entities of these id parts, which the entries of an index end with."""
+) -> tuple[list[str], list[Any]]:
+    """Returns the ids and entities of these id parts, which the entries of an index end with."""
+    if len(parts) > COLLECTED_AT_ONCE:
+        ids: list[str] = []
+        found: list[Any] = []
+        for begin in range(0, len(parts), COLLECTED_AT_ONCE):
+            some = parts[begin : begin + COLLECTED_AT_ONCE]
+            some_ids, some_found = _load_parts(reader, access, some, readers, meter)
+            ids += some_ids
+            found += some_found
+        return ids, found
     prefix = access.entities
-    found: list[tuple[str, Any]] = []
-    for begin in range(0, len(parts), COLLECTED_AT_ONCE):
-        some = parts[begin : begin + COLLECTED_AT_ONCE]
-        stored: list[Any] = reader.get_many([prefix + part for part in some])
-        if None in stored:  # an entry without its entity is damage, which `check` reports
-            some = [part for part, value in zip(some, stored, strict=True) if value is not None]
-            stored = [value for value in stored if value is not None]
-        if meter is not None:
-            meter.take(access, stored)
-        found += zip(ids_in(some), map(decode, stored), strict=True)
-    return found
+    stored: list[Any] = reader.get_many([prefix + part for part in parts])
+    if None in stored:  # an entry without its entity is damage, which `check` reports
+        parts = [part for part, value in zip(parts, stored, strict=True) if value is not None]
+        stored = [value for value in stored if value is not None]
+    if meter is not None:
+        meter.take(access, stored)
+    return ids_in(parts), readers.many(stored)
 
 
 def _has_expired(reader: Reader, access: TableAccess, now_ms: int) -> bool:

@@ -67,7 +67,7 @@ class TableAccess:
 
     __slots__ = (
         *("entities", "expiring", "hashed", "indexed", "indexes", "key_columns", "name"),
-        *("name_lists", "number", "plans", "prefixes", "primary", "read", "read_kept"),
+        *("kept", "name_lists", "number", "plain", "plans", "prefixes", "primary", "read_kept"),
         *("size", "strict", "table", "topic"),
     )
 
@@ -79,8 +79,9 @@ class TableAccess:
         self.topic: Final = changed_topic(table.full_name)
         self.entities: Final = keys.entities + number
         self.name_lists: Final = NameLists(stored.name_lists)
-        self.read: Final = self.name_lists.read
-        self.read_kept: Final = self.name_lists.read_kept
+        self.plain: Final = self.name_lists.plain
+        self.kept: Final = self.name_lists.kept
+        self.read_kept: Final = self.kept.one
         self.size: Final = keys.sizes + number
         self.expiring: Final = keys.expiring + number
         self.key_columns: Final = _key_columns(table)

@@ -139,7 +139,7 @@ def _reply(query: WireQuery, result: Any, response: dict[str, Any]) -> dict[str,
 
 def _page(query: Get, found: Found) -> dict[str, Any]:
     entities = []
-    for id, stored in found.entities:
+    for id, stored in found.pairs():
         properties = stored.properties
         if query.properties:
             properties = project(properties, query.properties)
