@@ -233,7 +233,9 @@ class ShortBuffer(TransactionBuffer):
         self, begin: bytes, end: bytes, *, limit: int | None = None, reverse: bool = False
     ) -> Iterator[Pair]:
         for pair in super().scan(begin, end, limit=limit, reverse=reverse):
-            self._spend(1 + (len(pair[1]) >> 10))
+            self.left -= 1 + (len(pair[1]) >> 10)
+            if self.left < 0:
+                raise TooLong
             yield pair
 
     def put(self, key: bytes, value: bytes) -> None:
@@ -243,7 +245,7 @@ class ShortBuffer(TransactionBuffer):
         WriteBuffer.put(self, key, value)
 
     def put_all(self, pairs: dict[bytes, bytes], *, checked: bool = False) -> None:
-        self._spend(len(pairs) + sum([len(value) >> 10 for value in pairs.values()]))
+        self._spend(len(pairs) + (sum(map(len, pairs.values())) >> 10))
         WriteBuffer.put_all(self, pairs, checked=checked)
 
     def add(self, key: bytes, delta: int) -> None:
