@@ -279,3 +279,20 @@ def test_options_of_a_schema_are_checked(store: Store, options: dict[str, str]) 
 def test_only_a_leaderboard_has_weights_and_half_lives(store: Store, field: str) -> None:
     with pytest.raises(InvalidEventSchema, match=f"{field}: only a handler with count_frequency"):
         store.events.deploy({"e": [{"targets": ["['k']"], "add": "v", field: "1"}]})
+
+
+def test_percentiles_are_named_as_they_were_asked_for(store: Store, send: Send) -> None:
+    store.events.deploy({"e": [{"targets": ["['n']"], "aggregate": "n"}]})
+    send("e", n=[1, 2, 3])
+
+    found = store.events.aggregate("n", percentiles=[50.0, 99.99999, 100]).percentiles
+
+    assert list(found) == ["p50", "p99.99999", "p100"]
+
+
+def test_digits_with_underscores_are_no_number(store: Store, send: Send) -> None:
+    store.events.deploy({"e": [{"targets": ["['n']"], "aggregate": "n"}]})
+
+    reply = send("e", n="1_000")
+
+    assert [each.error for each in reply.skipped] == ["expected a number, not '1_000'"]

@@ -269,3 +269,20 @@ def test_a_board_that_is_named_twice_is_merged_once(store: Store) -> None:
     store.events.send({"name": "e"})
 
     assert store.events.top(["b", "b"]) == store.events.top("b")
+
+
+def test_a_window_shorter_than_a_step_is_the_present_step(
+    store: Store, clock: Clock, send: Send
+) -> None:
+    store.events.deploy({"e": [{"targets": ["['s']", "[@week]"], "add": "v"}]})
+    send("e", v=["a", "b"])
+    clock.advance(seconds=7_200)
+
+    assert store.events.distinct("s:{week}", last="1h").count == 2
+    assert store.events.gross("s:{week}", last=60) == 2
+
+
+@pytest.mark.parametrize("last", [0, -1, float("inf"), float("nan"), "soon", True])
+def test_what_is_no_duration_is_no_window(store: Store, last: Any) -> None:
+    with pytest.raises(BadInput, match="a window is a duration"):
+        store.events.distinct("s:{day}", last=last)

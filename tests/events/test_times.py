@@ -1,11 +1,19 @@
 """Times and their labels."""
 
+import random
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
 from holdfast.errors import BadInput, InvalidEvent
-from holdfast.events.times import Calendar, labels, labels_between, to_event_ms, zone
+from holdfast.events.times import (
+    Calendar,
+    labels,
+    labels_between,
+    labels_within,
+    to_event_ms,
+    zone,
+)
 
 NOON = 1_344_427_200_000
 
@@ -76,3 +84,49 @@ def test_days_do_not_slip_where_clocks_change() -> None:
     days = list(labels_between("day", "2024-03-29", "2024-04-02", Calendar("Europe/Berlin")))
 
     assert days == ["2024-03-29", "2024-03-30", "2024-03-31", "2024-04-01", "2024-04-02"]
+
+
+@pytest.mark.parametrize(
+    ("unit", "seconds", "now", "expected"),
+    [
+        # Clocks in Berlin are set back at 01:00 UTC: they show 02:00 to 03:00 twice.
+        ("hour", 3_600, "2026-10-25T01:30Z", ["2026-10-25T02"]),
+        ("hour", 3 * 3_600, "2026-10-25T02:30Z", ["2026-10-25T02", "2026-10-25T03"]),
+        ("minute", 180, "2026-10-25T01:01Z", [f"2026-10-25T02-{m}" for m in ("59", "00", "01")]),
+        # They are set forward at 01:00 UTC: nothing happens from 02:00 to 03:00.
+        ("hour", 2 * 3_600, "2026-03-29T01:30Z", ["2026-03-29T01", "2026-03-29T03"]),
+        ("minute", 120, "2026-03-29T01:00Z", ["2026-03-29T01-59", "2026-03-29T03-00"]),
+        ("day", 2 * 86_400, "2026-03-29T12:00Z", ["2026-03-28", "2026-03-29"]),
+        # A step that takes longer than the window is the present one.
+        ("week", 3_600, "2026-11-17T12:00Z", ["2026-W47"]),
+        ("quarter", 86_400, "2026-11-17T12:00Z", ["2026-Q4"]),
+        ("hour", 60, "2026-11-17T12:30Z", ["2026-11-17T13"]),
+    ],
+)
+def test_a_window_has_the_steps_that_began_in_it_and_the_present_one(
+    unit: str, seconds: int, now: str, expected: list[str]
+) -> None:
+    now_ms = to_event_ms(now, "UTC")
+
+    assert list(labels_within(unit, seconds, now_ms, Calendar("Europe/Berlin"))) == expected
+
+
+ZONES = ["UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu"]
+CHANGES = ["2026-10-25T01:00Z", "2026-03-29T01:00Z", "2026-11-01T06:00Z", "2026-04-04T15:00Z"]
+
+
+@pytest.mark.parametrize("timezone", ZONES)
+@pytest.mark.parametrize("change", CHANGES)
+def test_labels_of_a_range_are_those_of_the_events_in_it(timezone: str, change: str) -> None:
+    chance = random.Random(timezone + change)
+    for _ in range(8):
+        calendar = Calendar(timezone, first_day=chance.randrange(7))
+        unit = chance.choice(["minute", "hour", "day", "week"])
+        end = to_event_ms(change, "UTC") + chance.randrange(-9_000_000, 9_000_000)
+        begin = end - chance.choice([1, 30, 100, 300]) * 60_000
+
+        found = list(labels_between(unit, begin, end, calendar))
+
+        moments = [*range(begin, end, 60_000), end]
+        of_events = [labels(moment, calendar)[f"@{unit}"][0].decode() for moment in moments]
+        assert found == list(dict.fromkeys(of_events))

@@ -126,9 +126,11 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 def parse_number(text: bytes) -> int | float | None:
     """Returns the number that a value is, or None.
 
-    >>> parse_number(b"12"), parse_number(b"-0.5"), parse_number(b"twelve"), parse_number(b"nan")
-    (12, -0.5, None, None)
+    >>> [parse_number(text) for text in (b"12", b"-0.5", b"twelve", b"nan", b"1_000")]
+    [12, -0.5, None, None, None]
     """
+    if text.find(b"_") >= 0:
+        return None  # Python takes it for a number
     try:
         number: int | float = int(text)
     except ValueError:
@@ -211,7 +213,7 @@ def aggregate(held: Sequence[Numbers], percentiles: Sequence[float]) -> Aggregat
         max=together.max,
         avg=total / together.count,
         last=together.last,
-        percentiles={f"p{each:g}": together.percentile(each) for each in percentiles},
+        percentiles={f"p{each:.15g}": together.percentile(each) for each in percentiles},
     )
 
 

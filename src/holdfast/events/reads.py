@@ -1,5 +1,6 @@
 """Reads what keys hold: members, leaderboards, counters, numbers, series of them, and the keys."""
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -304,7 +305,7 @@ class Reads:
         if last is None:
             return list(dict.fromkeys(given))
         seconds = seconds_of(last)
-        if seconds is None or seconds <= 0:
+        if seconds is None or not 0 < seconds < math.inf:
             raise BadInput(f"a window is a duration such as '24h' or 3600, not {shown(last)}")
         calendar = self._calendar(schema)
         found: dict[str, None] = {}

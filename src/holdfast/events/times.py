@@ -167,14 +167,48 @@ def _format(moment: datetime, unit: str, first_day: int) -> str:
 def labels_between(
     unit: str, begin: str | int | datetime, end: str | int | datetime, calendar: Calendar
 ) -> Iterator[str]:
-    """Yields the labels of every step from `begin` to `end`, both included.
+    """Yields the labels of every step from `begin` to `end`, both included, each label once.
 
     >>> list(labels_between("month", "2012-11-30", "2013-01-01", Calendar()))
     ['2012-11', '2012-12', '2013-01']
     """
+    if unit not in _CLOCK_STEPS:
+        yield from _dates_between(unit, begin, end, calendar)
+        return
+    seen = set()
+    for label in _times_between(unit, begin, end, calendar):
+        if label not in seen:
+            seen.add(label)
+            yield label
+
+
+def labels_within(unit: str, seconds: float, now_ms: int, calendar: Calendar) -> Iterator[str]:
+    """Yields the labels of the steps that began within the last `seconds`, and the present one.
+
+    >>> list(labels_within("day", 3 * 86400, 1344451380000, Calendar()))
+    ['2012-08-06', '2012-08-07', '2012-08-08']
+    """
+    begin_ms = max(0, now_ms - round(seconds * 1_000))
+    between = _times_between if unit in _CLOCK_STEPS else _dates_between
+    found = between(unit, begin_ms, now_ms, calendar)
+    under_way = next(found, None)  # when the window began; it may still be
+    label = None
+    for label in found:
+        yield label
+    if label is None and under_way is not None:
+        yield under_way
+
+
+def _dates_between(
+    unit: str, begin: str | int | datetime, end: str | int | datetime, calendar: Calendar
+) -> Iterator[str]:
+    """Yields the labels of days, weeks and so on, as the wall clock of the zone shows them.
+
+    Steps of a day must not slip by an hour where clocks change.
+    """
     first_day = calendar.first_day
-    step = _begin_of(unit, _moment(begin, calendar), first_day)
-    last = _format(_moment(end, calendar), unit, first_day)
+    step = _begin_of(unit, _moment(begin, calendar, fold=0).replace(tzinfo=None), first_day)
+    last = _format(_moment(end, calendar, fold=1), unit, first_day)
     label = _format(step, unit, first_day)
     while label <= last:
         yield label
@@ -185,30 +219,43 @@ def labels_between(
         label = _format(step, unit, first_day)
 
 
-def labels_within(unit: str, seconds: float, now_ms: int, calendar: Calendar) -> Iterator[str]:
-    """Yields the labels of the steps that began within the last `seconds`, the present one last.
+# Minutes by which all labels of a unit are met: offsets of time zones are whole quarters of an
+# hour, also where clocks change.
+_CLOCK_STEPS: Final = {"minute": 1, "hour": 15}
 
-    >>> list(labels_within("day", 3 * 86400, 1344451380000, Calendar()))
-    ['2012-08-06', '2012-08-07', '2012-08-08']
+
+def _times_between(
+    unit: str, begin: str | int | datetime, end: str | int | datetime, calendar: Calendar
+) -> Iterator[str]:
+    """Yields the labels of minutes or hours as they pass.
+
+    Where clocks are set forward some labels never come; where they are set back, some come twice.
     """
-    begin_ms = max(0, now_ms - round(seconds * 1_000))
-    found = labels_between(unit, begin_ms, now_ms, calendar)
-    next(found, None)  # the step that was already under way
-    yield from found
+    local, minutes = zone(calendar.timezone), _CLOCK_STEPS[unit]
+    moment = _moment(begin, calendar, fold=0).astimezone(UTC)
+    moment = moment.replace(minute=moment.minute - moment.minute % minutes, second=0, microsecond=0)
+    last = _moment(end, calendar, fold=1).astimezone(UTC)
+    label = ""
+    while moment <= last:
+        found = _format(moment.astimezone(local), unit, calendar.first_day)
+        if found != label:
+            yield found
+            label = found
+        try:
+            moment += timedelta(minutes=minutes)
+        except OverflowError:
+            return  # the calendar ends with the year 9999
 
 
-def _moment(given: str | int | datetime, calendar: Calendar) -> datetime:
-    """Returns a point in time as the wall clock of the zone shows it.
-
-    Steps of a day must not slip by an hour where clocks change.
-    """
+def _moment(given: str | int | datetime, calendar: Calendar, *, fold: int) -> datetime:
+    """Returns a point in time in the zone; `fold` tells which of two that the clock shows alike."""
+    local = zone(calendar.timezone)
     if isinstance(given, str):
-        local = _from_label(given.strip())
-        if local is not None:
-            return local
+        labelled = _from_label(given.strip())
+        if labelled is not None:
+            return labelled.replace(tzinfo=local, fold=fold)
     ms = to_event_ms(given, calendar.timezone)
-    moment = (_EPOCH + timedelta(milliseconds=ms)).astimezone(zone(calendar.timezone))
-    return moment.replace(tzinfo=None)
+    return (_EPOCH + timedelta(milliseconds=ms)).astimezone(local)
 
 
 def _from_label(text: str) -> datetime | None:
@@ -229,10 +276,6 @@ def _from_label(text: str) -> datetime | None:
 
 
 def _begin_of(unit: str, moment: datetime, first_day: int) -> datetime:
-    if unit == "minute":
-        return moment.replace(second=0, microsecond=0)
-    if unit == "hour":
-        return moment.replace(minute=0, second=0, microsecond=0)
     day = datetime(moment.year, moment.month, moment.day)
     if unit == "week":
         return day - timedelta(days=(day.weekday() - first_day) % 7)
@@ -250,5 +293,4 @@ def _next(unit: str, step: datetime) -> datetime:
         return (step + timedelta(days=93)).replace(day=1)
     if unit == "year":
         return step.replace(year=step.year + 1)
-    lengths = {"minute": timedelta(minutes=1), "hour": timedelta(hours=1), "day": timedelta(days=1)}
-    return step + lengths.get(unit, timedelta(days=7))
+    return step + timedelta(days=1 if unit == "day" else 7)
