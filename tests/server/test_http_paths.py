@@ -144,6 +144,15 @@ def test_an_unknown_path_is_404_with_a_hint(server: Server) -> None:
     assert "/openapi.json" in reply.error["hint"]
 
 
+@pytest.mark.parametrize("path", ["/default/%ff/put", "/default/jobs/%ff", "/%ff/jobs/put"])
+@pytest.mark.parametrize("kind", ["json", "msgpack"])
+def test_bytes_of_a_path_that_are_no_text_are_refused(server: Server, path: str, kind: str) -> None:
+    reply = server.request("POST", path, b"", {"Content-Type": f"application/{kind}"})
+
+    assert reply.status in (400, 404)
+    assert b"code" in reply.body
+
+
 def test_a_wrong_method_is_405_and_names_the_right_one(server: Server) -> None:
     reply = server.get("/default/jobs/put")
 

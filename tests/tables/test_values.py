@@ -140,6 +140,8 @@ def test_a_type_takes_a_value(kind: str, given: Any, stored: Any) -> None:
         ("varint", 10**1000),
         ("varint", "9" * 5000),
         ("decimal", "1" * 1001),
+        ("decimal", "1e-99999999999999999999"),
+        ("varint", "1e99999999999999999999"),
         ("decimal", "1" * 1000 + "0" * 41),
         ("decimal", "1." + "0" * 1000),
         pytest.param("json", 10**4300, id="json-too-many-digits"),

@@ -130,7 +130,7 @@ def _keep_extension(value: Ext) -> Any:
             return keep_set(_decode_list(value.data))
         if value.code == order.INSTANT_CODE:
             return order.read_instant(bytes(value.data))
-    except (msgspec.MsgspecError, struct.error, UnicodeDecodeError):
+    except (msgspec.MsgspecError, struct.error, UnicodeDecodeError, RecursionError):
         pass
     raise BadValue(
         f"Type Ext not allowed for entities: extension {value.code} is damaged or unknown"

@@ -393,8 +393,8 @@ class HttpApi:
         where = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
         body: dict[str, Any] = {
             "code": known.code,
-            "message": known.message + where,
-            "hint": known.hint,
+            "message": _as_text(known.message + where),
+            "hint": known.hint and _as_text(known.hint),
         }
         if isinstance(known, LimitExceeded):
             body |= {"retry_after": known.retry_after, "result": known.result}
@@ -423,6 +423,11 @@ def _meant(path: str) -> str:
     plain = ["/".join(each.segments) for each in ROUTES if not any("{" in s for s in each.segments)]
     near = nearest(name, [each for each in plain if each])
     return "" if near is None else f"Did you mean /{near}? "
+
+
+def _as_text(message: str) -> str:
+    """Returns a message without what is no text, such as bytes of a path that are not UTF-8."""
+    return message.encode(errors="replace").decode()
 
 
 def _some(parts: Iterator[bytes]) -> bytes:

@@ -3,7 +3,7 @@ known.
 """
 
 import json
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
 import msgspec
@@ -58,7 +58,10 @@ def exact_number(text: str) -> Decimal:
     """Returns a number with fraction or exponent, exactly as it was written."""
     if abs(float(text)) == float("inf"):
         raise InvalidTableJson(f"The number {text[:40]} is beyond the range of a double")
-    return Decimal(text)
+    try:
+        return Decimal(text)
+    except InvalidOperation:  # of an exponent with 20 digits
+        raise InvalidTableJson(f"The number {text[:40]} has too long an exponent") from None
 
 
 def _integer(text: str) -> int | Decimal:

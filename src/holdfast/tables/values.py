@@ -12,7 +12,7 @@ import struct
 from base64 import b64decode
 from binascii import Error as Base64Error
 from datetime import UTC, datetime, timedelta, timezone
-from decimal import MAX_PREC, Context, Decimal
+from decimal import MAX_PREC, Context, Decimal, InvalidOperation
 from typing import Any, Final
 from uuid import UUID
 
@@ -195,7 +195,10 @@ def _as_decimal(value: Any) -> Decimal:
     if isinstance(value, str):
         if not _NUMBER.fullmatch(value):
             raise ValueError("a decimal number is expected")
-        return Decimal(value)
+        try:
+            return Decimal(value)
+        except InvalidOperation:
+            raise ValueError("the exponent of the number is too long") from None
     if isinstance(value, float):
         return Decimal(repr(value))
     if isinstance(value, int) and not isinstance(value, bool):
