@@ -329,6 +329,9 @@ class PostgresBackend:
             try:
                 with connect(self._url) as plain:
                     plain.execute(f"LISTEN {CHANNEL}")
+                    # Commits have it for microseconds; whatever happens to one of them, this thread
+                    # must see that it is to stop.
+                    plain.execute("SET lock_timeout = '500ms'")
                     plain.execute(f"SELECT pg_advisory_lock_shared({LISTENERS_LOCK})")
                     wake()  # what came while no one listened
                     while not stopped.is_set():

@@ -33,6 +33,13 @@ INT4: Final = struct.Struct(">i")
 
 Reply = Any  # a pq.PGresult: rows, or the count of what was changed
 
+# As plain numbers, which are quicker to compare than the members of an enum.
+_BINARY: Final = int(pq.Format.BINARY)
+_ALL_BINARY: Final = [(_BINARY,) * count for count in range(32)]  # for so many parameters
+_SYNC: Final = int(pq.ExecStatus.PIPELINE_SYNC)
+_FATAL: Final = int(pq.ExecStatus.FATAL_ERROR)
+_CONNECTED: Final = int(pq.ConnStatus.OK)
+
 # A host that is gone without a word is noticed after some seconds, not hours.
 _CONNECTION_OPTIONS: Final = {
     "connect_timeout": "10",
@@ -119,7 +126,7 @@ class Connection:
     def send(self, statement: Statement, *parameters: bytes | None) -> None:
         try:
             self._pq.send_query_prepared(
-                statement.name, parameters, (pq.Format.BINARY,) * len(parameters), pq.Format.BINARY
+                statement.name, parameters, _ALL_BINARY[len(parameters)], _BINARY
             )
         except psycopg.Error as error:
             raise self._lost(error) from error
@@ -132,8 +139,8 @@ class Connection:
                 sql.encode(),
                 parameters,
                 None,
-                (pq.Format.BINARY,) * len(parameters),
-                pq.Format.BINARY,
+                _ALL_BINARY[len(parameters)],
+                _BINARY,
             )
         except psycopg.Error as error:
             raise self._lost(error) from error
@@ -204,19 +211,21 @@ class Connection:
 
     def _read_batch(self) -> list[Reply]:
         connection = self._pq
+        is_busy, get_result = connection.is_busy, connection.get_result
         results: list[Reply] = []
         while True:
-            while connection.is_busy():
+            while is_busy():
                 self._wait(select.POLLIN)
-            result = connection.get_result()
+            result = get_result()
             if result is None:
-                if connection.status != pq.ConnStatus.OK:
+                if connection.status != _CONNECTED:
                     raise psycopg.OperationalError(connection.get_error_message())
                 continue
-            if result.status == pq.ExecStatus.PIPELINE_SYNC:
+            status = result.status
+            if status == _SYNC:
                 return results
             results.append(result)
-            if connection.status != pq.ConnStatus.OK:
+            if status == _FATAL and connection.status != _CONNECTED:
                 raise psycopg.OperationalError(result.get_error_message())
 
     def _wait(self, what: int) -> None:
@@ -240,7 +249,7 @@ class Connection:
 
 def _first_refusal(batch: list[Statement | None], results: list[Reply]) -> Refused | None:
     for statement, result in zip(batch, results, strict=False):
-        if result.status == pq.ExecStatus.FATAL_ERROR:
+        if result.status == _FATAL:
             state = result.error_field(pq.DiagnosticField.SQLSTATE) or b""
             return Refused(statement, state.decode(), result.get_error_message().strip())
     return None
@@ -256,8 +265,7 @@ def bytea_array(values: Collection[bytes | None]) -> bytes | None:
             parts.append(_NULL)
         else:
             length = len(value)
-            parts.append(_LENGTHS[length] if length < _MAX_SHORT else _LENGTH.pack(length))
-            parts.append(value)
+            parts += (_LENGTHS[length] if length < _MAX_SHORT else _LENGTH.pack(length), value)
     return b"".join(parts)
 
 

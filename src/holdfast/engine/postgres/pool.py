@@ -15,7 +15,9 @@ class Pool:
 
     def __init__(self, connect: Callable[[], Connection]) -> None:
         self._connect = connect
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
+        self._returned = threading.Condition(self._lock)
+        self._waiting = 0  # threads that wait for a connection
         self._idle: list[Connection] = []
         self._used = 0
         self._generation = 0  # counts losses: what was connected before one is not trusted
@@ -24,14 +26,9 @@ class Pool:
     def take(self, *, more: bool = False) -> Connection:
         """Waits for a free connection while all are in use. With `more` it makes one beyond the
         bound instead: the caller has one already, and all might wait for each other."""
-        with self._changed:
-            deadline = time.monotonic() + CONNECTION_WAIT_SECONDS
-            while not self._idle and self._used >= MAX_POSTGRES_CONNECTIONS and not more:
-                if not self._changed.wait(deadline - time.monotonic()):
-                    raise StoreBusy(
-                        f"all {MAX_POSTGRES_CONNECTIONS} connections to PostgreSQL are in use",
-                        hint="Close views soon after they were opened, and use fewer threads.",
-                    )
+        with self._lock:
+            if not self._idle and self._used >= MAX_POSTGRES_CONNECTIONS and not more:
+                self._await_one()
             self._used += 1
             if self._idle:
                 return self._idle.pop()
@@ -39,34 +36,50 @@ class Pool:
         try:
             connection = self._connect()
         except BaseException:
-            with self._changed:
+            with self._lock:
                 self._used -= 1
-                self._changed.notify()
+                self._returned.notify()
             raise
         connection.generation = generation
         return connection
 
+    def _await_one(self) -> None:
+        """Waits until a connection is free or may be made; the lock is held."""
+        deadline = time.monotonic() + CONNECTION_WAIT_SECONDS
+        self._waiting += 1
+        try:
+            while not self._idle and self._used >= MAX_POSTGRES_CONNECTIONS:
+                if not self._returned.wait(deadline - time.monotonic()):
+                    raise StoreBusy(
+                        f"all {MAX_POSTGRES_CONNECTIONS} connections to PostgreSQL are in use",
+                        hint="Close views soon after they were opened, and use fewer threads.",
+                    )
+        finally:
+            self._waiting -= 1
+
     def give_back(self, connection: Connection) -> None:
         """Returns a connection to the pool; with a broken one all idle ones are closed, which are
         probably broken too."""
-        closing = [connection]
-        with self._changed:
+        closing: list[Connection] = []
+        with self._lock:
             self._used -= 1
-            if connection.broken and connection.generation == self._generation:
-                self._generation += 1
-                closing += self._idle
-                self._idle = []
             trusted = connection.generation == self._generation
-            if not connection.broken and trusted and not self._closed:
+            if trusted and not connection.broken and not self._closed:
                 self._idle.append(connection)
-                closing = []
-            self._changed.notify()
+            else:
+                closing.append(connection)
+                if trusted and connection.broken:
+                    self._generation += 1
+                    closing += self._idle
+                    self._idle = []
+            if self._waiting:
+                self._returned.notify()
         for each in closing:
             each.close()
 
     def close(self) -> None:
         """Closes what is idle now, and what is given back later."""
-        with self._changed:
+        with self._lock:
             self._closed = True
             idle, self._idle = self._idle, []
         for connection in idle:

@@ -44,6 +44,8 @@ _MADE: Final = INT4.pack(functions.MADE_PART)
 _NOBODY: Final = INT8.pack(0)
 Parameters = tuple[bytes | None, ...]
 
+_NONE: Final[Parameters] = (None, None)
+_NO_PAGES: Final[Parameters] = (None,) * 5
 _NOTHING_READ: Final[Parameters] = (None,) * 6
 _NOTHING_ASKED: Final[Parameters] = (_FALSE, *(None,) * 6)
 
@@ -167,13 +169,7 @@ class PostgresSession:
             _TRUE,
             # Usually they are the keys that are checked.
             None if keys == list(commit.keys) else bytea_array(keys) or NO_KEYS,
-            bytea_array([page.begin for page in pages]),
-            bytea_array([page.end for page in pages]),
-            int8_array([page.limit for page in pages]),
-            int8_array([page.reverse for page in pages]),
-            bytea_array([page.follow or None for page in pages])
-            if any(page.follow for page in pages)
-            else None,
+            *(_page_parameters(pages) if pages else _NO_PAGES),
         )
         answer = self._exchange_commit(commit, asked)
         return answer if isinstance(answer, Committed) else _refreshed(answer, keys, pages)
@@ -193,13 +189,13 @@ class PostgresSession:
                 connection.enrol()
             early = self._backend.is_early(known)
             answer = self._send_commit(connection, commit, version, asked, early)
-            made, *_, commits, is_heard = (answer.get_value(0, column) for column in range(5))
-            if made != _MADE:
+            if answer.get_value(0, 0) != _MADE:
                 self._pending = -1 if self._backend.flushes else None
                 return answer
             self.committed = True
+            commits = answer.get_value(0, 3)
             known.note_commit(None if commits is None else INT8.unpack(commits)[0])
-            if is_heard != _NOBODY and not early:
+            if not early and answer.get_value(0, 4) != _NOBODY:
                 # In a transaction that nobody waits for.
                 connection.send(sql.NOTIFY)
                 connection.sync()
@@ -360,14 +356,26 @@ def _refreshed(reply: Reply, keys: Sequence[bytes], pages: Sequence[Page]) -> Re
     return Refreshed([found.get(key) for key in keys], contents)
 
 
-def _writes(commit: Commit, puts: dict[bytes, bytes]) -> Parameters:
+def _page_parameters(pages: Sequence[Page]) -> Parameters:
     return (
-        bytea_array([begin for begin, _ in commit.clears]),
-        bytea_array([end for _, end in commit.clears]),
+        bytea_array([page.begin for page in pages]),
+        bytea_array([page.end for page in pages]),
+        int8_array([page.limit for page in pages]),
+        int8_array([page.reverse for page in pages]),
+        bytea_array([page.follow or None for page in pages])
+        if any(page.follow for page in pages)
+        else None,
+    )
+
+
+def _writes(commit: Commit, puts: dict[bytes, bytes]) -> Parameters:
+    clears = commit.clears
+    return (
+        bytea_array([begin for begin, _ in clears]) if clears else None,
+        bytea_array([end for _, end in clears]) if clears else None,
         bytea_array(commit.deletes),
         *_pairs(puts),
-        bytea_array(commit.adds),
-        int8_array(commit.adds.values()),
+        *((bytea_array(commit.adds), int8_array(commit.adds.values())) if commit.adds else _NONE),
     )
 
 

@@ -326,6 +326,8 @@ class ReadCache:
             raise GuessedTooLong
 
     def _in_span(self, key: bytes) -> bool:
+        if not self._begins:
+            return False
         span = bisect_right(self._begins, key) - 1
         return span >= 0 and key < self._ends[span]
 
@@ -433,6 +435,8 @@ class ReadCache:
 
     def read_ranges(self) -> list[Walked]:
         """Returns the ranges that were walked, joined, with the versions of what is there."""
+        if not self._walked:
+            return []
         joined: list[list[bytes]] = []
         for begin, end in sorted(self._walked):
             if begin >= end:
@@ -445,6 +449,8 @@ class ReadCache:
 
     def read_keys(self, ranges: list[Walked]) -> dict[bytes, int]:
         """Returns the keys that were read outside of `ranges`, with their versions, or 0."""
+        if not ranges:
+            return {key: self._version(key) for key in self._read if key}
         begins = [walked.begin for walked in ranges]
         versions = {}
         for key in self._read:
@@ -454,8 +460,9 @@ class ReadCache:
         return versions
 
     def _version(self, key: bytes) -> int:
-        row = self._rows.get(key)
-        if row is None and self._guessing and key not in self._rows and not self._in_span(key):
+        rows = self._rows
+        row = rows.get(key)
+        if row is None and self._guessing and key not in rows and not self._in_span(key):
             row = self._memory.rows.get(key)
         return 0 if row is None else row.version
 

@@ -245,6 +245,8 @@ class GroupRuns:
             attempt.session.confirm()
 
     def _run_once(self, attempt: _Attempt, group: _Group) -> Writes:
+        if len(group.works) == 1 and not isinstance(group.times[0], BaseException):
+            return self._run_alone(attempt, group, group.times[0])
         together = attempt.writes(attempt.base, 0.0, careful=group.careful)
         outcomes = attempt.outcomes = []
         for work, now, chance in zip(group.works, group.times, group.draws, strict=True):
@@ -267,6 +269,23 @@ class GroupRuns:
             outcomes.append(outcome)
         return together
 
+    def _run_alone(self, attempt: _Attempt, group: _Group, now: float) -> Writes:
+        """Runs the only work of a group, which needs no buffer for those before it."""
+        writes = attempt.writes(attempt.base, now, careful=group.careful)
+        try:
+            with group.draws[0]:
+                outcome = Outcome(result=group.works[0](writes))
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            outcome = Outcome(error=error)
+            writes = attempt.writes(attempt.base, now, careful=group.careful)
+        finally:
+            if attempt.seen.lost is not None:  # whatever the work has made of it
+                raise attempt.seen.lost
+        attempt.outcomes = [outcome]
+        return writes
+
     def _begin(self, space: bytes, now: float, contended: list[bytes] | None = None) -> _Attempt:
         """Begins an attempt; one after a conflict has the space to itself where that can be had."""
         self._patience.refuse_unusable()
@@ -280,8 +299,7 @@ class GroupRuns:
         return None if self._exclusive is None else self._exclusive(space)
 
     def _committed(self, attempt: _Attempt, transactions: int) -> None:
-        self._counts.add("transactions", transactions)
-        self._counts.add("groups")
+        self._counts.add_group(transactions)
         assert attempt.commit is not None  # it was made
         if attempt.made is not None:
             attempt.memory.apply(attempt.commit, attempt.made)

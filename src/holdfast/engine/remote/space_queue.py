@@ -4,8 +4,7 @@ Two processes may still want the same space at the same time; then the server le
 """
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 from holdfast.engine.group_commit import GroupCommit
 from holdfast.engine.group_wait import GroupWait
@@ -24,37 +23,42 @@ class SpaceQueues:
     """The queues of an engine. One that nobody uses is forgotten."""
 
     def __init__(self) -> None:
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
+        self._emptied = threading.Condition(self._lock)
         self._lines: dict[bytes, _SpaceQueue] = {}
         self._inside: set[int] = set()  # threads that have joined a line
         self._closed: StoreUnusable | None = None
 
-    @contextmanager
-    def join(self, space: bytes, check: Callable[[], None]) -> Iterator[GroupCommit]:
-        """Joins the queue of a space, for a thread that is in no other one."""
+    def join(self, space: bytes, check: Callable[[], None]) -> "_Place":
+        """Joins the queue of a space for a `with` block, for a thread that is in no other one."""
         self.refuse_inside(
             "a transaction was begun inside another one of the same store: "
             "use the transaction that the work was given"
         )
         check()
-        thread = threading.get_ident()
-        with self._changed:
+        return _Place(self, space)
+
+    def enter(self, place: "_Place") -> None:
+        with self._lock:
             if self._closed is not None:
                 raise self._closed.with_traceback(None)
-            line = self._lines.get(space)
+            line = self._lines.get(place.space)
             if line is None:
-                line = self._lines[space] = _SpaceQueue()
+                line = self._lines[place.space] = _SpaceQueue()
+            place.line = line
             line.users += 1
-        try:
-            self._inside.add(thread)
-            yield line.group_commit
-        finally:
-            with self._changed:
-                self._inside.discard(thread)
+        self._inside.add(threading.get_ident())
+
+    def leave(self, place: "_Place") -> None:
+        line, place.line = place.line, None
+        with self._lock:
+            self._inside.discard(threading.get_ident())
+            if line is not None:
                 line.users -= 1
                 if line.users == 0:
-                    del self._lines[space]
-                    self._changed.notify_all()
+                    del self._lines[place.space]
+                    if self._closed is not None:
+                        self._emptied.notify_all()
 
     def refuse_inside(self, why: str) -> None:
         """Raises if this thread is in a line: it might wait for itself, for ever."""
@@ -64,8 +68,32 @@ class SpaceQueues:
     def close(self, reason: StoreUnusable) -> bool:
         """Admits no more threads, and returns when all have left; False if it was closed before."""
         self.refuse_inside("the store was closed inside one of its transactions: let it end first")
-        with self._changed:
+        with self._lock:
             first = self._closed is None
             self._closed = self._closed or reason
-            self._changed.wait_for(lambda: not self._lines)
+            self._emptied.wait_for(lambda: not self._lines)
             return first
+
+
+class _Place:
+    """The place of a thread in a queue. A class, as the generator of a context manager takes as
+    long as all that is done here."""
+
+    __slots__ = ("_queues", "line", "space")
+
+    def __init__(self, queues: SpaceQueues, space: bytes) -> None:
+        self._queues = queues
+        self.space = space
+        self.line: _SpaceQueue | None = None
+
+    def __enter__(self) -> GroupCommit:
+        try:
+            self._queues.enter(self)
+        except BaseException:  # also by Ctrl-C, after it was counted
+            self._queues.leave(self)
+            raise
+        assert self.line is not None  # it has entered
+        return self.line.group_commit
+
+    def __exit__(self, *exc: object) -> None:
+        self._queues.leave(self)
