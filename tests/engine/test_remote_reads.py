@@ -77,6 +77,34 @@ def test_a_read_runs_once_if_its_guesses_were_right_and_twice_if_not(
     assert runs[1:] == [[b"a", b"b"], [b"a", b"c"]]
 
 
+@pytest.mark.parametrize("forgets", [False, True])
+def test_a_read_is_judged_by_what_it_was_told_and_not_by_what_others_learned_meanwhile(
+    forgets: bool, engine: RemoteEngine
+) -> None:
+    """Reads of several threads share the rows that lead to others."""
+
+    def change(number: bytes) -> None:
+        engine.transact(lambda tx: tx.put_all({b"a": number, b"b": number}))
+
+    def both(reader: Reader) -> tuple[bytes | None, bytes | None]:
+        return reader.get(b"a"), reader.get(b"b")
+
+    change(b"1")
+    assert engine.read(both) == (b"1", b"1")  # from now on, `a` leads to `b`
+    change(b"2")
+    overtakes = iter([True])
+
+    def overtaken(reader: Reader) -> tuple[bytes | None, bytes | None]:
+        first = reader.get(b"a")
+        if next(overtakes, False):
+            engine.read(both)  # another thread, which learns how `a` is now
+            if forgets:
+                engine._views.leads.clear()
+        return first, reader.get(b"b")
+
+    assert engine.read(overtaken) == (b"2", b"2")
+
+
 def test_a_scan_goes_on_with_what_was_fetched_for_it(
     engine: RemoteEngine, backend: MemoryBackend
 ) -> None:

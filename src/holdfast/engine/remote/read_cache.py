@@ -63,6 +63,7 @@ class ReadCache:
         self.first: Leads = {}  # the rows of the first fetch that were asked for by their keys
         self.lost: Conflicted | Unreachable | None = None  # why the session can't go on
         self._leads = leads  # of a view, which commits nothing, and reads again what it forgot
+        self._told: Leads = {}  # those that the run of a view has been told
         self._at_once = at_once  # whether one fetch is all that it can have
         self._known_bytes = 0
         self._rows: dict[bytes, Row | None] = {}
@@ -90,6 +91,7 @@ class ReadCache:
         self._walked = []
         self._asked = {}
         self._missed_keys, self._missed_pages = {}, {}
+        self._told = {}
         self._guessing = guessing
         self.is_unbounded = False
 
@@ -211,9 +213,12 @@ class ReadCache:
         if self._guessing:
             self._missed_keys[key] = None
             self._bound_guesses()
-            if self._leads is None or key in self._leads:
-                known = self._memory.rows if self._leads is None else self._leads
-                remembered = known.get(key)
+            if self._leads is None:
+                remembered = self._memory.rows.get(key)
+                return None if remembered is None else remembered.value
+            if key in self._told or key in self._leads:
+                # Other threads change the leads meanwhile: what counts is what this run was told.
+                remembered = self._told.setdefault(key, self._leads.get(key))
                 return None if remembered is None else remembered.value
             self._end_guesses()
         else:
@@ -312,12 +317,10 @@ class ReadCache:
 
     def guessed_right(self) -> bool:
         """Returns whether what was fetched is what the run of a view was told before."""
-        leads, rows = self._leads or {}, self._rows
-        for key in self._missed_keys:
-            if key in leads:
-                told, found = leads[key], rows.get(key)
-                if (told and told.value) != (found and found.value):
-                    return False
+        for key, told in self._told.items():
+            found = self._rows.get(key)
+            if (told and told.value) != (found and found.value):
+                return False
         return True
 
     def _bound_guesses(self) -> None:
