@@ -102,7 +102,7 @@ def _request(scope: Any, limits: RequestLimits) -> Request:
     headers = RequestHeaders()
     for raw_name, raw_value in scope.get("headers", ()):
         name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
-        # A header on several lines is one: each proxy may have added a line of its own.
+        # A header on several lines is one: each proxy may have added its own line.
         headers[name] = f"{headers[name]}, {value}" if name in headers else value
     peer = (scope.get("client") or ("", 0))[0]
     return Request(

@@ -1,8 +1,8 @@
-"""Caches with a bound of bytes, for what is made from texts that callers choose.
+"""Caches that are bounded by bytes, for values derived from keys that callers choose.
 
-`functools.lru_cache` bounds the number of entries. If callers choose the keys, that bounds no
-memory: a thousand names of some megabytes each are gigabytes that nobody uses again. And what is
-kept by space is of no use when the space is dropped: `of_spaces` has it dropped, too.
+`functools.lru_cache` bounds the number of entries. If callers choose the keys, that does not bound
+memory: a thousand names of a few megabytes are gigabytes that nobody uses again. And what is cached
+for a space is useless once the space is dropped: `of_spaces` registers such caches.
 """
 
 import sys
@@ -36,7 +36,7 @@ class BoundedDict(dict[Key, Made]):
         super().__init__()
         self._entries = entries
         self._most_bytes = most_bytes
-        self._bytes = 0  # about; threads may lose some of each other's
+        self._bytes = 0  # approximate: threads may overwrite each other's additions
 
     def keep(self, key: Key, made: Made, size: int) -> None:
         """Keeps an entry, whatever its size: it is the latest."""
@@ -51,10 +51,10 @@ class BoundedDict(dict[Key, Made]):
 
 
 class BoundedCache(BoundedDict[Key, Made]):
-    """What `make` returned for recent keys, at most `entries` of them and `MAX_CACHED_BYTES`.
+    """Remembers what `make` returned, for at most `entries` keys and `MAX_CACHED_BYTES`.
 
-    A key that is found costs what it costs in any dict, less than a call of a cached function. When
-    the cache is full, all of it is dropped. A large key, and what `make` raises, is not kept.
+    A hit costs as much as in any dict, which is less than a call of a cached function. When the
+    cache is full, all of it is dropped. Large keys and exceptions of `make` are not kept.
 
     >>> lengths = BoundedCache(len, entries=100)
     >>> lengths["some text"], lengths["x" * 1_000_000], list(lengths)
@@ -108,7 +108,7 @@ class SharedBound:
 def bounded_cache(
     entries: int, size_of: Callable[[Any], int] | None = None, *, is_of_spaces: bool = False
 ) -> Callable[[Callable[Arguments, Made]], Callable[Arguments, Made]]:
-    """Makes a function remember what it returned, as `lru_cache` does, within the bounds of
+    """Decorates a function to remember its results, like `lru_cache`, within the bounds of
     `BoundedCache`. `size_of` gets the arguments as a tuple."""
 
     def decorate(function: Callable[Arguments, Made]) -> Callable[Arguments, Made]:
@@ -146,7 +146,7 @@ def forget_spaces() -> None:
 
 
 def _size(key: Any) -> int:
-    """Returns the bytes of the texts in a key: a text, or a tuple."""
+    """Returns how many bytes the texts in a key take; the key is a text or a tuple."""
     if type(key) is tuple:
         return sum(map(_size, key))
     return sys.getsizeof(key) if type(key) in _TEXTS else 0

@@ -163,7 +163,7 @@ def sweep(
 def postpone_failed(tx: Transaction, failure: RemovalFailed) -> None:
     """Lets the entry of `failure` wait for `FAILED_REMOVAL_RETRY_MS`, and leaves a notice.
 
-    For a transaction of its own, once that of the sweep has been undone. Reads 1 key, writes 2.
+    For a separate transaction, once that of the sweep has been undone. Reads 1 key, writes 2.
     """
     entry: Due = failure.entry
     key = _entry(tx.space, entry.due_ms, entry.kind, entry.subject)

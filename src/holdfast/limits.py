@@ -357,7 +357,7 @@ MAX_COUNTED_NAMES: Final = 1_000  # queues, groups and other names in totals: a 
 MAX_QUEUES_EXPOSED: Final = 200  # queues with series in `/metrics`: each has about 40
 # of ended jobs not yet counted by class; every ending job rewrites them
 MAX_NOTES_BYTES: Final = 1_000
-MAX_STATS_NAMES: Final = 200  # classes or workers per queue and day with statistics of their own
+MAX_STATS_NAMES: Final = 200  # classes or workers per queue and day with their own statistics
 MAX_STATS_TAGS: Final = 32  # tags in `stats-tags`: a job is counted once for each it carries
 MAX_STATS_DAYS: Final = 366  # that one call adds up
 MAX_IMPORTED_COUNT: Final = 2**32 - 1  # jobs of a day that another queue has counted; 4 bytes each

@@ -149,7 +149,7 @@ def _operations() -> dict[str, Operation]:
     found = {}
     for layer, (on_transaction, on_store) in LAYER_CLASSES.items():
         for method in _methods(on_transaction):
-            # What a store does in several steps of its own is called there.
+            # What a store does in several steps is called there.
             if method in vars(on_store):
                 continue
             kind: Kind = "read" if declared(getattr(on_transaction, method)).reads else "write"

@@ -24,7 +24,7 @@ class Rehearsal:
         self._reader = reader
         self.now = reader.now
         self.space = reader.space
-        self.writes = False  # also if someone takes the exception for a failure of their own
+        self.writes = False  # also if someone takes the exception for their own failure
 
     def __getattr__(self, name: str) -> Any:
         return self._needs_space()  # what an engine offers beyond the contract

@@ -86,7 +86,7 @@ _ELSEWHERE: Final = {
 
 
 class Step(NamedTuple):
-    """One transaction of a group, in a space of its own."""
+    """One transaction of a group, in its own space."""
 
     space: "Space"
     work: Callable[[Tx], Any]
@@ -296,7 +296,7 @@ class Store(Space):
         return find_number(self.engine, name) is not None
 
     def transact_many(self, steps: Sequence[AnyStep]) -> list[Outcome[Any]]:
-        """Runs each step as a transaction of its own, in order, with one wait for the disk.
+        """Runs each step as its own transaction, in order, with one wait for the disk.
 
         Each succeeds or fails alone.
         """

@@ -113,7 +113,7 @@ def test_a_process_that_is_killed_is_replaced_and_has_lost_nothing(tmp_path: Pat
     with server.connect() as client:
         assert client.ask("JOBS.LENGTH", '{"queue": "q"}') == b"1"
     server.stop()
-    assert f"process {victim} has ended with -9, and is replaced" in server.log
+    assert f"process {victim} exited with -9; another one replaces it" in server.log
 
 
 def test_a_signal_to_the_first_process_ends_all(tmp_path: Path) -> None:
@@ -220,5 +220,5 @@ def test_an_error_before_all_processes_serve_ends_the_others() -> None:
 def test_a_process_that_ends_without_a_word_at_its_start_ends_the_others() -> None:
     message, _, announced = start(run_group, "an end").receive()
 
-    assert message.endswith("has ended with 3 at its start")
+    assert message.endswith("exited with 3 while it started")
     assert announced == []

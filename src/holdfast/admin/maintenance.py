@@ -47,7 +47,7 @@ class MaintenanceRuns:
         self._runs: dict[str, Run] = {}
 
     def start(self, work: Callable[[Run], None], **facts: Any) -> Maintenance:
-        """Runs `work` in a thread of its own; it looks at `stopped` now and then."""
+        """Runs `work` in its own thread; it looks at `stopped` now and then."""
         record = Maintenance(id=uuid4().hex[:12], started=self._clock(), **facts)
         run = Run(record)
         run.thread = threading.Thread(

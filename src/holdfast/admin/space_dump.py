@@ -26,7 +26,7 @@ from holdfast.keys import after as behind
 from holdfast.keys import prefix_range
 from holdfast.limits import COPIED_BYTES_PER_STEP, COPIED_KEYS_PER_STEP
 
-FORMAT: Final = 1  # of the lines; the records in them have versions of their own
+FORMAT: Final = 1  # of the lines; the records in them have their own versions
 
 
 class _Head(msgspec.Struct, frozen=True, kw_only=True):

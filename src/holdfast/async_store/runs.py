@@ -64,7 +64,7 @@ class AsyncRuns:
     async def read(
         self, space: "Space", work: "Callable[[View], T]", kind: str = "", asked: int = 0
     ) -> T:
-        """Runs a read on a view of its own; it waits for no commit.
+        """Runs a read on its own view; it waits for no commit.
 
         One of a `kind` that has taken long lately, or that asks for many things, runs in a thread;
         so does every read where it is a round trip over a network.

@@ -33,7 +33,7 @@ COMMANDS: Final = {
     "load": Entry("load", "Load a dump into a store."),
     "metrics": Entry("metrics", "Read metrics: values, rates, series and rankings."),
     "recover": Entry(
-        "recover", "Report damage in a store that does not open, and recover the rest."
+        "recover", "Report the damage in a store that does not open, and recover the rest."
     ),
     "restore": Entry("restore", "Restore a store from a backup, and verify it."),
     "schema": Entry("schema", "Check, plan and apply schemas of entities."),

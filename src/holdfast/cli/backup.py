@@ -28,9 +28,9 @@ def command(
 ) -> None:
     """Copy a store into the folder TARGET, and verify the copy.
 
-    The copy is one snapshot, made while others write, and opens as a store of its own. It is read
+    The copy is one snapshot, made while others write, and opens as a store itself. It is read
     back and compared before it gets its name. With --url, the server writes it below the folder
-    that it was started with (`holdfast serve --backups DIR`), and TARGET is a name alone; with
+    that it was started with (`holdfast serve --backups DIR`), and TARGET is just a name; with
     --keep it is downloaded, and TARGET is a folder here.
 
     Example: holdfast backup --data data backups --keep 7d,4w,12m

@@ -19,8 +19,8 @@ def command(location: Location, out: Output) -> None:
     """Look for damage in a store and in its indexes.
 
     Reads every page that the engine stores, then compares, in every space (or in the one that
-    --space names), indexes, lists and counts with the records. Others may read and write
-    meanwhile. Exits with 3 if anything is wrong. `holdfast call entities.repair` rebuilds damaged
+    --space names), indexes, lists and counts with the records. Others may read and write during the
+    check. Exits with 3 if anything is wrong. `holdfast call entities.repair` rebuilds damaged
     indexes of entities.
 
     Example: holdfast check --data data

@@ -13,7 +13,7 @@ from holdfast.cli.output import Output, counted, json_option
 def command(out: Output, source: str, target: str) -> None:
     """Copy the whole store FROM into the empty store TO, and verify the copy.
 
-    Both are folders or URLs of engines. Nobody may write to FROM meanwhile. If a copy is
+    Both are folders or URLs of engines. Nobody may write to FROM during the copy. If a copy is
     interrupted, run it again and it continues; until it is complete, TO can't be opened as a store.
     At the end both sides are compared by their number of keys and a digest of all of them.
 

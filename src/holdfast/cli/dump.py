@@ -104,7 +104,7 @@ def _of_rows(opened: Opened, table: str, kind: str) -> Iterator[tuple[bytes, int
     is_head = kind == "csv"
     tables = opened.space.tables
     policy = tables.schema(table).get("revisionRetentionPolicy") or {}
-    # Where a policy decides how long a row stays, none may be put with an end of its own.
+    # Where a policy decides how long a row stays, none may be put with an expiry of its own.
     with_ttl = policy.get("type", "all") == "all"
     for piece in tables.export(table, format=kind, with_ttl=with_ttl):  # type: ignore[arg-type]  # one of the choices
         # A line ends outside of quotes: in every other part between two of them.

@@ -24,7 +24,7 @@ _FILE = click.argument("file", default="-")
 _LAST = click.option(
     "--last",
     metavar="DURATION",
-    help="Read KEY as a template, and add up its steps of this long: 7d.",
+    help="Treat KEY as a template, and add up its steps over this time: 7d.",
 )
 _PER_CALL = 1_000  # events that are sent together
 # The days that a series shows without dates, by the unit of its steps.
@@ -74,8 +74,8 @@ def deploy(location: Location, out: Output, name: str, dialect: "Dialect", file:
 def send(location: Location, out: Output, file: str) -> None:
     """Send the events in FILE (standard input by default).
 
-    FILE holds one event, a JSON array of them, or one event on each line, of any number. Events
-    that are refused are named by their position, and the others count; then the exit code is 3.
+    FILE holds one event, a JSON array of events, or any number of lines with one event each.
+    Refused events are listed by position, the others count, and the exit code is 3.
 
     Example: holdfast events send --data data events.ndjson
     """
@@ -292,7 +292,7 @@ def fan_outs(location: Location, out: Output) -> None:
 def count(location: Location, out: Output, key: str) -> None:
     """Print how many events KEY has counted, and how many different values.
 
-    It says so if a counter was off while values were added.
+    Also tells whether a counter was off while values were added.
 
     Example: holdfast events count --data data ann:followers
     """
@@ -342,7 +342,7 @@ def series(
 ) -> None:
     """Print a number for each step of TEMPLATE, a key with one time label in braces.
 
-    On a terminal there is a small chart above them.
+    On a terminal, a small chart comes first.
 
     Example: holdfast events series 'visitors:{day}' --data data --from 2026-01-01 --to 2026-01-31
     """

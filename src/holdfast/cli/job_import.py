@@ -29,15 +29,15 @@ _SCHEMES = {
     "mapping",
     metavar="FILE",
     type=click.Path(dir_okay=False),
-    help="A JSON object from the names of functions of RQ or Celery to the names of tasks here.",
+    help="A JSON object that maps function names of RQ or Celery to task names.",
 )
 @location_options
 def import_jobs(location: Location, out: Output, source: str, mapping: str | None) -> None:
-    """Take over the jobs of another queue that lives in a Redis, and verify them.
+    """Import the jobs of another queue system from Redis, and verify them.
 
     URL is redis://HOST:PORT/DATABASE for Qless, and the same with rq:// or celery:// for jobs that
-    wait in RQ or Celery. Stop the workers there first. If it is interrupted, run it again: what is
-    here already is passed over.
+    wait in RQ or Celery. Stop its workers first. If the import is interrupted, run it again: it
+    skips jobs that are already here.
 
     Example: holdfast jobs import --data data redis://localhost:6379/0
     """

@@ -23,7 +23,7 @@ _COLUMNS = ("completed", "failed", "retries", "wait p50", "p90", "p99", "run p50
     type=click.Choice(["all", "class", "tag", "worker"]),
     default="class",
     show_default=True,
-    help="One line for each of them; tags are those of the option stats-tags.",
+    help="What each line is about; tags are those that the option stats-tags names.",
 )
 @click.option("--name", help="Only this class, tag or worker.")
 @click.option(
@@ -31,7 +31,7 @@ _COLUMNS = ("completed", "failed", "retries", "wait p50", "p90", "p99", "run p50
     type=click.IntRange(min=1),
     default=1,
     show_default=True,
-    help="The last days, with today (UTC).",
+    help="How many days, including today (UTC).",
 )
 @click.option("--count", type=click.IntRange(min=1), default=100, help="How many lines at most.")
 @location_options

@@ -135,7 +135,7 @@ def show(location: Location, out: Output, id: str) -> None:
 @click.argument("ids", nargs=-1, metavar="[ID]...")
 @click.option("--group", help="All failed jobs of this group.")
 @click.option("--klass", "--class", help="All failed jobs of this class.")
-@click.option("--message", help="All failed jobs whose message has this in it.")
+@click.option("--message", help="All failed jobs whose message contains this.")
 @click.option("--all", "everything", is_flag=True, help="All failed jobs.")
 @location_options
 def retry(

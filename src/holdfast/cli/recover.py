@@ -17,7 +17,7 @@ from holdfast.cli.output import FOUND, Output, counted
 )
 @folder_options
 def command(location: Location, out: Output, folder: str | None, accept_loss: bool) -> None:
-    """Report damage in a store that does not open, and recover the rest.
+    """Report the damage in a store that does not open, and recover the rest.
 
     Looks at the log of commits that are not yet in the data file, at the seal of a closed store,
     and at its checkpoint. Changes nothing without --accept-loss. With it, log records before the

@@ -80,7 +80,7 @@ _SERVE: Final = (
     Setting("processes", "Processes that serve on the same ports.", 1, "NUMBER", is_number=True),
     Setting("tls_cert", "PEM certificate for both ports.", None, "FILE"),
     Setting("tls_key", "Key of the certificate, without a passphrase.", None, "FILE"),
-    Setting("insecure", "Accept everyone, from other machines too.", False, is_flag=True),
+    Setting("insecure", "Accept everyone, even from other machines.", False, is_flag=True),
     Setting("allow_flush", "Allow FLUSHDB to erase the jobs of a database.", False, is_flag=True),
     Setting("pixel", "Serve the tracking pixel /{space}/events/pixel.gif.", False, is_flag=True),
     Setting("no_ui", "Serve no dashboard at /ui/.", False, is_flag=True),

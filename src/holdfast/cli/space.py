@@ -34,7 +34,7 @@ def list_spaces(location: Location, out: Output) -> None:
 def drop(location: Location, out: Output, name: str, yes: bool) -> None:
     """Remove the space NAME and everything in it.
 
-    It disappears at once for everyone. Its keys are removed in steps; others can write meanwhile.
+    It disappears at once for everyone. Its keys are then removed in steps, beside other writes.
 
     Example: holdfast space drop --data data staging --yes
     """

@@ -28,7 +28,7 @@ def command() -> None:
     """Add, change, remove and list the users of a store.
 
     While a store has no users, everyone on this machine may use its server, and nobody else.
-    Running servers hear of every change at once.
+    Running servers apply every change at once.
 
     Example: holdfast user add web --data data --grant write:shop
     """
@@ -77,7 +77,7 @@ def grant(location: Location, out: Output, name: str, grants: tuple[str, ...]) -
 
 @command.command("token")
 @click.argument("name")
-@click.option("--revoke", is_flag=True, help="Make no new token; the user has none afterwards.")
+@click.option("--revoke", is_flag=True, help="Revoke the token without making a new one.")
 @store_options
 def token(location: Location, out: Output, name: str, revoke: bool) -> None:
     """Make a new token for the user NAME and print it. The old one stops working at once.

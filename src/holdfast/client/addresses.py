@@ -1,6 +1,6 @@
 """The addresses of a host, within a time-out: the system's own look-up knows none.
 
-A look-up runs in a thread of its own, which nobody waits for when the time is over. All who ask for
+A look-up runs in its own thread, which nobody waits for when the time is over. All who ask for
 the same host meanwhile share it, so a resolver that hangs costs one thread for each host.
 """
 

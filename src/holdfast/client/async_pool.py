@@ -1,7 +1,7 @@
 """The connections of the async client. The rules for retries are those of `pool.py`.
 
 Calls that are answered at once share one connection for each space, in which they follow each
-other closely; what waits or takes long has a connection of its own meanwhile.
+other closely; what waits or takes long has its own connection meanwhile.
 """
 
 import asyncio

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class AsyncSubscription:
-    """The notices of one space whose topics begin alike, on a connection of its own.
+    """The notices of one space whose topics begin alike, on its own connection.
 
     It listens from `async with` on. When the connection breaks it connects again, and `missed`
     grows by one. Notices in between are lost, so read again what you follow.

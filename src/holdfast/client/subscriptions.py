@@ -16,7 +16,7 @@ from holdfast.errors import Unreachable
 
 
 class ClientSubscription:
-    """The notices of one space whose topics begin alike, on a connection of its own.
+    """The notices of one space whose topics begin alike, on its own connection.
 
     When the connection breaks it connects again, and `missed` grows by one. Notices in between are
     lost, so read again what you follow.

@@ -1,4 +1,4 @@
-"""Connections to other packages, each loaded when it is imported and with an extra of its own.
+"""Connections to other packages, each loaded when it is imported and with its own extra.
 
 `contrib.fastapi`, `contrib.starlette` and `contrib.flask` have a store for a web application,
 `contrib.django` for a Django project;

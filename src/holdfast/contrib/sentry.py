@@ -3,7 +3,7 @@
     sentry_sdk.init(dsn=...)
     tasks.use(SentryMiddleware())
 
-Each run has an isolation scope of its own, so a user or tag that a task sets stays with its run.
+Each run has its own isolation scope, so a user or tag that a task sets stays with its run.
 """
 
 from collections.abc import Iterator

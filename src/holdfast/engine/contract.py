@@ -237,7 +237,7 @@ class Engine(Protocol):
         *,
         spaces: Sequence[bytes] | None = None,
     ) -> list[Outcome[Any]]:
-        """Runs each of `works` as a transaction of its own, in order, with one wait for the disk
+        """Runs each of `works` as its own transaction, in order, with one wait for the disk
         for all of them.
 
         Each sees its predecessors' writes, and succeeds or fails alone. `spaces` names the space of
@@ -286,7 +286,7 @@ class Engine(Protocol):
         ...
 
     def backup(self, target: "Path") -> Backup:
-        """Writes a consistent copy that opens as a store of its own, verifies it, and says what is
+        """Writes a consistent copy that opens as a store, verifies it, and says what is
         in it."""
         ...
 

@@ -65,7 +65,7 @@ class GroupCommit:
 
     def take(self, request: CommitRequest, *, last: bool = False) -> list[CommitRequest]:
         """Waits for the turn, and returns the group to run now: this request and all that wait, up
-        to a bound, or up to one that asks for a turn of its own. An empty one means that another
+        to a bound, or up to one that asks for its own turn. An empty one means that another
         leader has done the work meanwhile.
 
         Whatever happens in it or after it, `leave` follows, unless the group was empty.

@@ -1,7 +1,7 @@
 """Background work on indexes: building new ones, clearing those that are gone, checking and
 repairing.
 
-The work goes on in bounded steps, each a transaction of its own, through the mechanism that removes
+The work goes on in bounded steps, each its own transaction, through the mechanism that removes
 what has expired: in a server by its background task, in a library with each write, or at once by
 `StoreEntities.build`. It is recorded with every step, so that it goes on after a restart."""
 

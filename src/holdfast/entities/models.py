@@ -65,7 +65,7 @@ class Model(_Base):
         if table is None or schema is None:
             if table is not None or schema is not None:
                 raise BadModel(f"{cls.__name__} needs both class keywords, `schema` and `table`")
-            return  # a base for other models, without a table of its own
+            return  # a base for other models, without its own table
         named = Primary(type="compound", columns=primary, hashed=hashed)
         indexes = tuple(indexes or cls.__indexes__)
         _check_keys(cls, primary, indexes)
@@ -201,7 +201,7 @@ def _collect(cls: type[Model], names: Mapping[str, Any]) -> dict[str, Col[Any]]:
     for attribute, annotation in annotations.items():
         where = f"{cls.__name__}.{attribute}"
         if attribute == "id":
-            raise BadModel(f"{where} can't be a column: every entity has an id of its own")
+            raise BadModel(f"{where} can't be a column: every entity has its own id")
         said = read_annotation(annotation, where)
         given = cls.__dict__.get(attribute, UNSET)
         column: Col[Any] = given if isinstance(given, Col) else Col(default=given)

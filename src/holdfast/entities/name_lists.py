@@ -1,14 +1,14 @@
-"""The names of properties, stored once with a table and not in each of its entities.
+"""Name lists: property names that are stored once with a table instead of in each entity.
 
-A stored entity is one of two arrays of msgpack:
+A stored entity is one of two msgpack arrays:
 
     [version, expires, {name: value, ...}]     with the names of its properties
     [number, version, expires, [value, ...]]   its names are the name list of that number
 
-A table gets a name list with the first entity that has just these properties, until it has
-`MAX_NAME_LISTS` or their names have `MAX_NAME_LIST_BYTES`. They are part of the table's record,
-which every call reads, so they must stay few: later entities with yet other properties keep their
-names. A list is never changed or removed before the table is dropped.
+The first entity with a new set of properties adds a name list, until the table has
+`MAX_NAME_LISTS` or their names take `MAX_NAME_LIST_BYTES`. The lists are part of the table's
+record, which every call reads, so they must stay few: later entities with other properties store
+their names themselves. A list is never changed, and is removed only with its table.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ from holdfast.limits import COLLECTED_AT_ONCE, MAX_NAME_LIST_BYTES, MAX_NAME_LIS
 
 NameList = tuple[str, ...]
 
-_WITH_NAMES: Final = b"\x93"  # what an entity with its names begins with: an array of three
+_WITH_NAMES: Final = b"\x93"  # the first byte of an entity with names: an array of three
 _as_dict: Final = msgspec.structs.asdict
 # What begins an array of msgpack, by the number of its items.
 _ARRAY_BEGINS: Final = tuple(
@@ -48,24 +48,24 @@ class NameLists:
         self.lists: Final = tuple(lists)
         self._numbers: Final = {names: number for number, names in enumerate(lists)}
         self._by_set: Final = {frozenset(names): names for names in lists}
-        # What the names of an entity take at most in an answer, where they are not in its bytes.
+        # How many bytes names can add to an answer, beyond those of the stored entity.
         self.most_bytes: Final = max([sum(map(len, names)) for names in lists], default=0)
         self.plain: Final = _readers(self.lists, extension)  # as a caller gets them
         self.kept: Final = _readers(self.lists, kept_extension)  # to be written again
 
     def write(self, version: int, expires: int, properties: dict[str, Any]) -> bytes | None:
-        """Returns the stored form without names; None if no list has just these names."""
+        """Returns the stored form without names; None if no list has exactly these names."""
         number = self._numbers.get(tuple(properties))
         if number is not None:
             return encode_entity((number, version, expires, tuple(properties.values())))
         names = self._by_set.get(frozenset(properties))
         if names is None:
             return None
-        values = [properties[name] for name in names]  # the order is that of the list from now on
+        values = [properties[name] for name in names]  # stored in the order of the list
         return encode_entity((self._numbers[names], version, expires, values))
 
     def with_list_of(self, properties: dict[str, Any]) -> tuple[NameList, ...] | None:
-        """Returns the lists with one more, of the names of these properties; None if there is no
+        """Returns the lists and a new one with the names of these properties; None if there is no
         room for it, or if the names can't be fields of a struct."""
         lists = (*self.lists, tuple(properties))
         if len(lists) > MAX_NAME_LISTS or not all(map(_is_field, properties)) or not properties:
@@ -75,7 +75,7 @@ class NameLists:
 
 
 def read_head(stored: bytes) -> Any:
-    """Returns a stored entity whose properties are not decoded: its version and its expiry."""
+    """Returns the version and the expiry of a stored entity, without decoding its properties."""
     return _read_head(stored) if stored[:1] == _WITH_NAMES else _read_numbered_head(stored)
 
 
@@ -126,9 +126,9 @@ def _readers(lists: Sequence[NameList], hook: Callable[[int, memoryview], Any]) 
     return Readers(read if structs else read_with_names, read_many)
 
 
-@lru_cache(maxsize=512)  # a type takes a while to make, and a changed table has the same ones
+@lru_cache(maxsize=512)  # making a type is slow, and a changed table needs the same ones
 def _struct(number: int, names: NameList) -> Any:
-    """Returns the type of an entity with the list `number`; it stores no more than its fields."""
+    """Returns the struct type of entities with the name list `number`."""
     values = msgspec.defstruct("Values", [(name, Any) for name in names], array_like=True, gc=False)
     fields = [("version", int), ("expires", int), ("properties", values)]
     return msgspec.defstruct("Numbered", fields, array_like=True, tag=number)

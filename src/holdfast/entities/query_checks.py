@@ -112,5 +112,5 @@ def check_queries(count: int) -> None:
     if count > MAX_QUERIES:
         raise RequestTooLarge(
             f"{count} queries came at once, at most {MAX_QUERIES} are accepted",
-            hint="Split them: each part is a transaction of its own.",
+            hint="Split them: each part is its own transaction.",
         )

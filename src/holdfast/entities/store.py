@@ -1,4 +1,4 @@
-"""Entities on a store: each operation a transaction of its own, and what takes more than one."""
+"""Entities on a store: each operation its own transaction, and what takes more than one."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any

@@ -50,7 +50,7 @@ class BatchTooLong(BadInput):
     """The steps of a batch took longer than others should wait for it; nothing was changed."""
 
     code, status = "batch_too_long", 413
-    hint = "Split the batch: each part is a transaction of its own."
+    hint = "Split the batch: each part is its own transaction."
 
 
 class ClientGone(BadInput):
@@ -149,7 +149,7 @@ class ServerBusy(HoldfastError):
 
 
 class ServerFailed(HoldfastError):
-    """A server met an error of its own, or gave an answer that can't be read."""
+    """A server failed internally, or gave an answer that can't be read."""
 
     code = "internal"
     hint = "The server's log says more."

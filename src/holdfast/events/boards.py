@@ -211,7 +211,7 @@ def _shrink(cache: RecordWriter, record: Record, tracked: int) -> None:
 
 
 def store(cache: RecordWriter, record: Record, candidates: Sequence[Candidate]) -> None:
-    """Makes a board of entries that others have counted; it has no counters of its own."""
+    """Makes a board of entries that others have counted; it has no counters itself."""
     record.flags |= BOARD | PARTIAL | MIXED | GROSS_OFF
     record.bound = len(candidates)
     _write_rows(cache, record, candidates)

@@ -1,9 +1,9 @@
-"""Plain events: those whose handlers need nothing but texts of the event.
+"""Plain events: the fast path for events whose handlers only use texts of the event.
 
-Most handlers add one attribute to keys that are made of literals, time labels and attributes. Their
-keys are the same for every event with the same texts, so they are remembered, with the keys of
-their records, text by text. An event that is not plain, for which an attribute is missing or is no
-text, for example, goes the way of event_run.py, before anything is written.
+Most handlers add one attribute to keys that are made of literals, time labels and attributes. Those
+keys are the same for every event with the same texts, so this module remembers them by text,
+together with the keys of their records. An event that is not plain (an attribute is missing, or is
+not a text) goes to event_run.py before anything is written.
 """
 
 from functools import lru_cache
@@ -33,10 +33,10 @@ from holdfast.limits import (
 __all__ = ["Expansions", "PlainHandler", "PlainRun", "PlainStep", "expansions_of", "plain_handler"]
 
 Labels: TypeAlias = dict[str, Strings]
-# The keys that a text leads to, and those of their records.
+# The keys that a text expands to, and the stored keys of their records.
 KeyGroup: TypeAlias = tuple[Strings, Strings]
 
-_MOST_MS_AHEAD: Final = 86_400_000  # of an event that brings its time, after the one before
+_MOST_MS_AHEAD: Final = 86_400_000  # how far the own time of an event may be after the last one
 _LITERAL: Final = 0
 _ATTRIBUTE: Final = 1
 _EVENT_NAME: Final = 2
@@ -77,7 +77,7 @@ class PlainHandler:
         self.is_stored_add = stored_adds.applies_to(handler.options)
         self.is_plain_count = _is_plain_count(handler.options)
         self.value = value
-        self.terms = terms  # of the part of its targets that is not fixed
+        self.terms = terms  # of the one target that varies from event to event
         self.before = before
         self.behind = behind
         self.set_name = set_name  # follows the texts, if a step names the set
@@ -96,7 +96,7 @@ def _is_plain_count(options: WriteOptions) -> bool:
 def plain_handler(
     schema: str, handler: Handler, targets: list[Evaluate], names_last: list[bool]
 ) -> PlainHandler | None:
-    """Returns the handler as a plain one, if it is one.
+    """Returns the plain form of a handler, or None if it is not plain.
 
     `targets` are its compiled targets; the last step of some names a set and is not looked up.
     """
@@ -134,7 +134,7 @@ def plain_handler(
 
 
 def _terms(expression: Expression) -> Terms | None:
-    """Returns the terms of an expression; None if it has others than literals and texts."""
+    """Returns the terms of an expression; None if one is neither a literal nor a text."""
     terms = []
     for term in expression.terms:
         if isinstance(term, Attribute):
@@ -158,7 +158,7 @@ class PlainStep(NamedTuple):
 
 
 class Expansions:
-    """The keys of plain handlers in one space, of texts that came before."""
+    """Remembers the keys of plain handlers in one space, for texts that were seen before."""
 
     __slots__ = ("_count", "_keys", "_of_handlers")
 
@@ -170,7 +170,8 @@ class Expansions:
     def resolve(
         self, handlers: tuple[PlainHandler, ...], event: Event, at: int, labels: Labels, limit: int
     ) -> list[PlainStep] | None:
-        """Returns what each handler writes, to at most `limit` keys; None if that takes more.
+        """Returns what each handler writes, to at most `limit` keys each; None if the event is not
+        plain.
 
         `at` is the time of the event, and `labels` are those of that time.
         """
@@ -211,9 +212,9 @@ class Expansions:
     def _expansion(
         self, handler: PlainHandler, event: Event, at: int, labels: Labels, limit: int
     ) -> "_Expansion | None":
-        """Returns what the handler's keys begin and end with, as of a new minute."""
+        """Returns the beginnings and ends of the handler's keys with new time labels."""
         known = self._of_handlers.get(handler)
-        # Late events must not replace what those of today need, nor one that brings a wrong time.
+        # An event that is late, or has a wrong time, must not replace what current events need.
         brings_time = event.at is not None or event.score is not None
         if known is not None and brings_time and not 0 <= at - known.at <= _MOST_MS_AHEAD:
             return None
@@ -235,7 +236,7 @@ class Expansions:
         return expansion
 
     def _expand(self, expansion: "_Expansion", text: str) -> KeyGroup | None:
-        """Returns the keys that a text leads to, and remembers them."""
+        """Returns the keys that a text expands to, and remembers them."""
         begins, ends = expansion.fixed
         try:
             encoded = text.encode()
@@ -255,7 +256,7 @@ class Expansions:
 
 
 class PlainRun:
-    """Writes a plain event. Nothing of that can fail after something was written."""
+    """Writes a plain event. Nothing can fail once something is written."""
 
     __slots__ = ("_handlers", "_written", "background", "skipped")
 
@@ -291,7 +292,7 @@ class PlainRun:
 
 
 def _count(cache: RecordWriter, keys: Strings, value: Value, options: WriteOptions) -> str | None:
-    """Counts a value on boards; returns why not, if one of them is no board."""
+    """Counts a value on boards. If a key holds something else, returns an error text."""
     records = cache.records(keys)
     for record in records:
         if not record.flags & BOARD and (record.known or record.dirty):
@@ -306,7 +307,7 @@ def _count(cache: RecordWriter, keys: Strings, value: Value, options: WriteOptio
 
 
 class _Expansion(NamedTuple):
-    """The keys of one handler: what they begin and end with, and groups of them by their texts."""
+    """The keys of one handler: their beginnings and ends, and groups of keys by text."""
 
     at: int  # a time that has these labels
     labels: Labels

@@ -1,10 +1,10 @@
-"""Adds a value to sets in their stored form, without decoding their records.
+"""Adds a value to the stored bytes of sets, without decoding their records.
 
-A usual add (of a new value that is newer than all others, to a set whose head and digests have
-room) changes three numbers of the header, and inserts the value's digest and its entry at one
-place: digests grow at their end, and the head, which follows them, grows at its beginning. So the
-stored bytes are cut in two and joined again around what is new. A set that does not exist yet is
-its header and what is new. Every other add is made by sets.py, on a decoded record.
+A usual add brings a new value that is newer than all others to a set whose head and digests have
+room. It changes three numbers of the header, and inserts the value's digest and entry at one place:
+digests grow at their end, and the head, which follows them, grows at its beginning. So the stored
+bytes are split there and joined around the new ones. A new set consists of a header and the new
+bytes. Every other add is left to sets.py, which works on a decoded record.
 """
 
 import struct
@@ -20,14 +20,14 @@ from holdfast.limits import HEAD_BYTES, HEAD_MEMBERS, MAX_BUNDLES
 
 __all__ = ["add", "applies_to"]
 
-# The header of codec.py in other parts: flags and bundles, gross, and the sizes.
+# The header of codec.py, split differently: flags and bundles, gross, and the sizes.
 _HEADER: Final = struct.Struct(">HQ10s")
 _HEADER_BYTES: Final = _HEADER.size
 _pack: Final = _HEADER.pack
 _unpack: Final = _HEADER.unpack_from
 _SIZES: Final = struct.Struct(">IIH")  # bound, size, bytes of digests
-# What flags and bundles may be: those of a packed set of which every member was counted, and that
-# has no optional parts but its end.
+# Flags and bundles of sets that qualify: packed, every member counted, and no optional part but the
+# expiry.
 _LIVES: Final = LIFE_FOLLOWS << 8
 _PLAIN: Final = frozenset(
     (flags | life) << 8 | bundles
@@ -36,14 +36,14 @@ _PLAIN: Final = frozenset(
     for bundles in range(MAX_BUNDLES + 1)
 )
 _UNKNOWN_END: Final = bytes(LIFE.size)
-_AFTER_TIME: Final = b"\x02"  # follows no time in a head: an entry goes on with 01
+_AFTER_TIME: Final = b"\x02"  # greater than the 01 that follows a time in a head
 
 # By the sizes of a set: where its head begins, and the sizes after one more member.
 _Sizes = dict[bytes, tuple[int, bytes]]
 
 
 def applies_to(options: WriteOptions) -> bool:
-    """Returns whether `add` can make the adds of a handler."""
+    """Returns whether `add` can serve a handler with these options."""
     return (
         options.operation == "add"
         and options.gross
@@ -69,9 +69,10 @@ def add(
     value: Value,
     options: WriteOptions,
 ) -> str | None:
-    """Adds a value to the sets with these keys; returns why not, if one of them is no set.
+    """Adds a value to the sets with these keys. If a key holds something else, returns an error
+    text.
 
-    The records of the keys are at `stored_keys`.
+    `stored_keys` are the keys of their records.
     """
     if not cache.are_unchanged(keys):
         return _add_decoded(cache, keys, value, options)
@@ -113,7 +114,7 @@ def add(
 
 
 def _extended(stored: bytes, kind: int, lifetime_ms: int, now_ms: int) -> bytes:
-    """Returns the end of a set after a write now, if its remover needs to know nothing new."""
+    """Returns the expiry of a set after a write, or `_UNKNOWN_END` if its remover must be told."""
     if not kind & _LIVES:
         return _UNKNOWN_END
     expires_ms, own_lifetime_ms, scheduled_ms = LIFE.unpack_from(stored, _HEADER_BYTES)
@@ -133,7 +134,7 @@ def _first(bound: int | None) -> bytes:
 def _add_decoded(
     cache: RecordWriter, keys: list[bytes], value: Value, options: WriteOptions
 ) -> str | None:
-    """Makes adds of any kind; returns why not, like `add`."""
+    """Adds to decoded records; returns an error text as `add` does."""
     records = cache.records(keys)
     for record in records:
         if record.is_board and (record.known or record.dirty):

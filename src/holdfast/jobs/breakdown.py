@@ -112,7 +112,7 @@ class Sketch(msgspec.Struct, array_like=True):
 class DayRecord(msgspec.Struct, array_like=True):
     """Counts what became of the jobs of one name on one day.
 
-    `names` is used by the record of all other names: how many have a record of their own.
+    `names` is used by the record of all other names: how many have their own record.
     """
 
     failures: int = 0

@@ -56,7 +56,7 @@ class Ledger:
         self.tx = tx
         self.limiter = limiter  # makes the rate limiter of this transaction, for queues with a rate
         self.keys: Keys = keys_of(tx.space)
-        self.long_data_bytes = 0  # read so far, of data that has a key of its own
+        self.long_data_bytes = 0  # read so far, of data that has its own key
         self._settings: JobSettings | None = (
             None  # read once: most operations need them several times
         )
@@ -120,7 +120,7 @@ class Ledger:
         return value
 
     def set_data(self, job: JobRecord, data: str | bytes) -> None:
-        """Gives the job its data, as `json_data` returns it; long data gets a key of its own."""
+        """Gives the job its data, as `json_data` returns it; long data gets its own key."""
         if isinstance(data, str):
             if len(data) <= JOB_DATA_INLINE_CHARS:  # too short to be too deep
                 if not job.data:

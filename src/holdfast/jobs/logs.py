@@ -1,6 +1,6 @@
 """The log of a job: what its workers wrote about their work, the newest lines of it.
 
-It has a key of its own: jobs that nobody writes about pay nothing, and long logs are not
+It has its own key: jobs that nobody writes about pay nothing, and long logs are not
 rewritten with each change of their job.
 """
 

@@ -50,7 +50,7 @@ class JobRecord(msgspec.Struct, omit_defaults=True):
     queue: str
     place: bytes = b""  # the one key of a list that the job occupies, by which it leaves the list
     time: float = 0.0  # when it was last put, popped or completed: waits are measured from it
-    data: str = ""  # JSON text, or "" when it has a key of its own
+    data: str = ""  # JSON text, or "" when it has its own key
     worker: str = ""
     expires: float = 0.0  # as its holder was told; a grace period is not in it
     lock: int = 0  # the fencing number of the newest lock
@@ -351,7 +351,7 @@ class StatsRow(msgspec.Struct, frozen=True, kw_only=True):
 class StatsTable(msgspec.Struct, frozen=True, kw_only=True):
     """The statistics of a queue by name, over the days from `since` to before `until`.
 
-    There were `names` names that have a row of their own; `others` is the sum of all that have
+    There were `names` names that have their own row; `others` is the sum of all that have
     none, None if there was none.
     """
 

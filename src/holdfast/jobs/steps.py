@@ -1,7 +1,7 @@
 """Steps and signals: what a workflow remembers, and what it is told from outside.
 
 A workflow is a job whose worker keeps the result of each step with the job, so that the next run
-does not repeat what was done. Both lie under keys of their own and go with their job.
+does not repeat what was done. Both lie under their own keys and go with their job.
 """
 
 from collections.abc import Sequence

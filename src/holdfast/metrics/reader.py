@@ -121,7 +121,7 @@ class PromiseReads:
         return self._resolved(promises, "per_day")
 
     def _resolved(self, promises: Any, name: str) -> Any:
-        resolve = methodcaller(name)  # a client's promises have methods of their own
+        resolve = methodcaller(name)  # a client's promises have their own methods
         if isinstance(promises, Mapping):
             return {key: resolve(promise) for key, promise in promises.items()}
         return [resolve(promise) for promise in promises]

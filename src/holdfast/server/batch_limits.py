@@ -14,7 +14,7 @@ def check_steps(count: int) -> None:
     if count > MAX_BATCH_COMMANDS:
         raise RequestTooLarge(
             f"the batch has {count} steps, at most {MAX_BATCH_COMMANDS} are accepted",
-            hint="Split the batch: each part is a transaction of its own.",
+            hint="Split the batch: each part is its own transaction.",
         )
 
 

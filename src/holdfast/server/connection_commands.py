@@ -314,7 +314,7 @@ def space(session: RespSession, words: wire.Command) -> Plan:
 
 @command("SELECT")
 def select(session: RespSession, words: wire.Command) -> Plan:
-    """`SELECT 0..15`: each database is a space of its own beside the connection's space."""
+    """`SELECT 0..15`: each database is its own space beside the connection's space."""
     if len(words) != 2:
         return wrong_arguments("select")
     if not words[1].isdigit() or int(words[1][:9]) >= DATABASES:

@@ -1,7 +1,7 @@
 """Runs operations for all connections of a server: reads at once, writes in groups.
 
 How groups of writes are committed is in `write_groups.py`. What takes several transactions (`long`)
-runs in a thread of its own, so that it holds up no one.
+runs in its own thread, so that it holds up no one.
 """
 
 import asyncio

@@ -149,7 +149,7 @@ class HttpApi:
         self.dispatcher = dispatcher
         self._request_ids = RequestIds()
         self.stopped = asyncio.Event()  # whatever waits for something to happen ends
-        # Uploads wait for their clients, so they have threads of their own.
+        # Uploads wait for their clients, so they have their own threads.
         self.uploads = ThreadPoolExecutor(MAX_STREAMS, thread_name_prefix="holdfast-upload")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

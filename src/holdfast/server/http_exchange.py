@@ -274,7 +274,7 @@ class HttpResponse:
         self.body = body
         self.status = status
         self.headers = {"content-type": content_type, **(headers or {})}
-        self.cookies: list[str] = []  # each is a header of its own
+        self.cookies: list[str] = []  # each is its own header
 
 
 def decode(request: HttpRequest, body: bytes, expected: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Logins with a password: checked in threads of their own, and made to wait after wrong ones.
+"""Logins with a password: checked in their own threads, and made to wait after wrong ones.
 
 A token is found by its digest at once. A password is hashed slowly on purpose, so a flood of wrong
 ones could keep the server busy and everyone else out. Therefore:

@@ -1,9 +1,10 @@
 """Several processes that serve one store on the same ports: `holdfast serve --processes N`.
 
-The first process serves nobody. It reserves the ports, starts the others, passes signals on to
-them, replaces one that ends unexpectedly, and ends when all of them have. Each of the others is a
-whole server that listens on the same ports; the system spreads connections over them. What they
-share is the store: commits, notices and waits reach across processes as they do between servers.
+The first process serves no clients. It reserves the ports, starts the other processes, passes
+signals on to them, replaces one that ends unexpectedly, and exits after the last of them. Each of
+the others is a complete server that listens on the same ports; the operating system spreads the
+connections over them. They share only the store: commits, notices and waits reach across these
+processes as they do between servers.
 """
 
 import ctypes
@@ -30,7 +31,7 @@ _READ_BYTES: Final = 65_536
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """What a process says when it serves, or why it can't."""
+    """Tells the first process that a server is ready, or why it can't serve."""
 
     addresses: list[Address] = []
     has_users: bool = False
@@ -42,14 +43,14 @@ Serve = Callable[[Callable[[Report], None]], None]  # runs one server, and repor
 
 
 class ReservedPorts:
-    """Addresses whose ports are this program's, whether or not one of its processes listens."""
+    """Reserves ports for this program, also while none of its processes listens on them."""
 
     def __init__(self, *addresses: Address) -> None:
         self._sockets: list[socket.socket] = []
         self.addresses = []
         try:
             for address in addresses:
-                # Without sharing first: two programs on one port would each get some connections.
+                # First without sharing: another program on the port would get some connections.
                 address.bind(shared=False).close()
                 bound = address.bind(shared=True)
                 self._sockets.append(bound)
@@ -69,14 +70,14 @@ class ProcessGroup:
     def __init__(self, count: int, serve: Serve) -> None:
         self._count = count
         self._serve = serve
-        self._running: dict[int, int] = {}  # by process, where it reports
+        self._running: dict[int, int] = {}  # the pipe for the report of each process, by its id
         self._ready: dict[int, Report] = {}
         self._restarts: list[float] = []  # when to replace those that have ended
         self._stopping = False
         self._failure: Report | None = None
 
     def run(self, ready: Callable[[Report], None]) -> None:
-        """Serves until a signal ends it; `ready` is called once all processes serve."""
+        """Serves until a signal ends it; calls `ready` once all processes serve."""
         waking, woken = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         before = {each: signal.signal(each, _do_nothing) for each in (*_PASSED_ON, signal.SIGCHLD)}
         wakeup = signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
@@ -104,7 +105,7 @@ class ProcessGroup:
         process = os.fork()
         if process == 0:
             os.close(reading)
-            _be_a_server(self._serve, writing, parent)
+            _serve_in_child(self._serve, writing, parent)
         os.close(writing)
         self._running[process] = reading
 
@@ -118,15 +119,15 @@ class ProcessGroup:
         ready = {number for number, _ in polling.poll(pause)}
         for process, number in list(self._running.items()):
             if number in ready:
-                self._hear(process, number)
+                self._read_report(process, number)
         if waking in ready:
             self._pass_on(os.read(waking, _READ_BYTES))
         for due in [each for each in self._restarts if each <= time.monotonic()]:
             self._restarts.remove(due)
             self._start()
 
-    def _hear(self, process: int, reading: int) -> None:
-        """Reads the report of a process; its end means that the process has ended."""
+    def _read_report(self, process: int, reading: int) -> None:
+        """Reads the report of a process; if the pipe is closed, the process has ended."""
         content = os.read(reading, _READ_BYTES)
         if not content:
             self._note_end(process)
@@ -146,10 +147,10 @@ class ProcessGroup:
             return
         code = os.waitstatus_to_exitcode(status)
         if not was_ready:
-            self._failure = Report(error=f"process {process} has ended with {code} at its start")
+            self._failure = Report(error=f"process {process} exited with {code} while it started")
             self._stop(signal.SIGTERM)
             return
-        _log.error("process %d has ended with %d, and is replaced", process, code)
+        _log.error("process %d exited with %d; another one replaces it", process, code)
         self._restarts.append(time.monotonic() + RESTARTED_PROCESS_SECONDS)
 
     def _pass_on(self, numbers: bytes) -> None:
@@ -166,17 +167,17 @@ class ProcessGroup:
 
     def _send(self, number: int) -> None:
         for process in self._running:
-            os.kill(process, number)  # not reaped yet, so the number is still its own
+            os.kill(process, number)  # not reaped yet, so no other process has its id
 
 
-def _be_a_server(serve: Serve, writing: int, parent: int) -> None:
-    """Serves in a forked child, and ends it."""
+def _serve_in_child(serve: Serve, writing: int, parent: int) -> None:
+    """Serves in a forked child, and exits."""
     code = 1
     try:
         signal.set_wakeup_fd(-1)
         for each in (*_PASSED_ON, signal.SIGCHLD):
             signal.signal(each, signal.SIG_DFL)
-        _end_with(parent)
+        _die_with(parent)
 
         def report(message: Report) -> None:
             os.write(writing, msgspec.json.encode(message))
@@ -189,19 +190,19 @@ def _be_a_server(serve: Serve, writing: int, parent: int) -> None:
         except OSError as error:
             report(Report(error=(error.strerror or str(error)).lower()))
     except BaseException:
-        _log.exception("a process of the server has failed")
+        _log.exception("a server process failed")
     finally:
         os._exit(code)
 
 
-def _end_with(parent: int) -> None:
-    """Asks the system to end this process when its parent is killed."""
+def _die_with(parent: int) -> None:
+    """Asks the system to end this process when its parent dies."""
     library: Any = ctypes.CDLL(None)
     if hasattr(library, "prctl"):
         library.prctl(_DIE_WITH_PARENT, signal.SIGTERM)
-        if os.getppid() != parent:  # killed before it was asked
+        if os.getppid() != parent:  # it died before that
             os._exit(1)
 
 
 def _do_nothing(number: int, frame: object) -> None:
-    """Lets a signal wake the program, and nothing else."""
+    """Handles a signal whose only effect is to wake the program."""

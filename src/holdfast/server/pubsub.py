@@ -1,6 +1,6 @@
 """SUBSCRIBE and its relatives: notices as messages on channels, or (NOTICES) as they are.
 
-`PUBLISH` reaches subscribers on every server of the store: it leaves a notice of its own.
+`PUBLISH` reaches subscribers on every server of the store: it leaves a notice.
 """
 
 from collections.abc import Iterator

@@ -1,6 +1,6 @@
 """Hints for clients that take the server for Redis.
 
-Holdfast speaks Redis' protocol and has commands of its own; a few of Redis' names belong to Qless'
+Holdfast speaks Redis' protocol and has its own commands; a few of Redis' names belong to Qless'
 and Meduza's clients. A user who tries `SET a 1` is told what to use instead.
 """
 

@@ -46,7 +46,7 @@ class Read(NamedTuple):
     space: Space
     work: Callable[[View], Any]
     encode: Encode
-    fail: Callable[[HoldfastError], bytes] | None = None  # where errors have a form of their own
+    fail: Callable[[HoldfastError], bytes] | None = None  # where errors have their own form
     kind: str = ""  # of operation; see large_reads.py
     is_large: bool = False  # it would hold up all others on the loop
     traced: TracedCall | None = None

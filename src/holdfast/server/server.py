@@ -259,7 +259,7 @@ async def _run(
 
 
 def _listen(settings: ServerSettings) -> tuple[socket.socket, socket.socket | None]:
-    """Returns the sockets for HTTP and, if it has an address of its own, for Flux's API."""
+    """Returns the sockets for HTTP and, if it has its own address, for Flux's API."""
     shared = settings.processes > 1
     http_socket = settings.http.listen(shared=shared)
     try:

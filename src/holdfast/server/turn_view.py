@@ -1,7 +1,7 @@
 """One view for all reads of a turn of the event loop.
 
 To open a view, and the layers on it, takes as long as most reads. Reads that follow each other in a
-turn share a view as long as nobody commits: each sees what a view of its own would show.
+turn share a view as long as nobody commits: each sees what its own view would show.
 """
 
 import asyncio

@@ -303,7 +303,7 @@ class BoundedProtocol(DirectAnswers):
 
     def _stop_parsing(self, error: HoldfastError) -> None:
         self._refusal = error
-        raise error  # the parser passes it on as an error of its own
+        raise error  # the parser passes it on as its own error
 
     # --- answers ---------------------------------------------------------------------------------
 

@@ -45,7 +45,7 @@ _WIDE_ESCAPE: Final = re.compile(rb"\\u[dD][89abAB]")  # the first half of one
 def refuse_long_decoding(payload: bytes, form: Form, most: int = MAX_REQUEST_VALUES) -> None:
     """Raises `RequestTooLarge` if a request holds more values than `most`, or too much text, or too
     many escapes."""
-    if len(payload) <= most:  # each has a byte of its own at least
+    if len(payload) <= most:  # each takes at least one byte
         return
     if form == "json":
         if len(payload) > MAX_REQUEST_TEXT_BYTES:

@@ -75,7 +75,7 @@ def not_found(table: str, reader: Reader | None = None) -> TableNotFound:
 
 
 def find_to_write(tx: Transaction, table: str) -> TablePlan:
-    """Like `find`, for writes: a table that exists by default gets a record of its own."""
+    """Like `find`, for writes: a table that exists by default gets its own record."""
     plan = find(tx, table)
     if plan.number != _NO_NUMBER:
         return plan
@@ -177,7 +177,7 @@ def adopt_default(tx: Transaction, table: str, schema: Schema) -> None:
 
 
 def remember_default(tx: Transaction, table: str, schema: Schema) -> None:
-    """Makes `schema` the default of this space, whether or not it has a table of its own."""
+    """Makes `schema` the default of this space, whether or not it has its own table."""
     keys = keys_of(tx.space)
     tx.put(keys.default(table), _encode(DefaultRecord(schema=msgspec.json.encode(schema))))
     tx.delete(keys.mark(table))

@@ -6,7 +6,7 @@ its own space, in its own transaction. Copies are made when the default is put, 
 opened that lacks them.
 
 Putting a default asks every space first, and changes none if one of them refuses. It then writes
-the template, marked as unfinished, each space in a transaction of its own, and the template as
+the template, marked as unfinished, each space in its own transaction, and the template as
 finished. Should the process die on the way, `resume` (which a server calls when it starts, or the
 same put once more) carries it to the end; should a space refuse after all, because someone changed
 its table in between, the error names it and the others have the new schema.

@@ -1,4 +1,4 @@
-"""The event loop of a worker: async tasks run on it, in a thread of its own."""
+"""The event loop of a worker: async tasks run on it, in its own thread."""
 
 import asyncio
 import contextvars

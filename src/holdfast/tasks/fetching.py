@@ -52,7 +52,7 @@ class Ready:
         self._event.clear()
 
     def listen(self, where: Any, is_wanted: Callable[[str], bool]) -> None:
-        """Wakes for every notice that a queue may have a job, in a thread of its own."""
+        """Wakes for every notice that a queue may have a job; runs in its own thread."""
         self._subscription = where.subscribe(READY)
         self._thread = threading.Thread(
             target=self._listen, args=(self._subscription, is_wanted), daemon=True

@@ -21,7 +21,7 @@ _STATES: Final = (
 
 
 class HealthServer:
-    """Answers probes and scrapers, in threads of its own; does nothing without an address."""
+    """Answers probes and scrapers in threads; does nothing without an address."""
 
     def __init__(self, address: str, worker: "Worker", where: Any) -> None:
         self.address = ""

@@ -1,6 +1,6 @@
 """The worker's log of runs: a line for each run that did not complete its job, and why.
 
-Each line carries `job`, `task`, `queue` and `worker` as fields of their own, for programs that
+Each line carries `job`, `task`, `queue` and `worker` as their own fields, for programs that
 collect logs. Runs that completed, snoozed or wait for a signal are logged at the level DEBUG.
 """
 

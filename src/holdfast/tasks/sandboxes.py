@@ -21,7 +21,7 @@ _log: Final = logging.getLogger("holdfast.tasks")
 
 
 class Sandboxes:
-    """The directories of all slots of one process, in a folder of its own below `workdir`.
+    """The directories of all slots of one process, in its own folder below `workdir`.
 
     A worker that is killed with -9 leaves its folder behind; one that ends otherwise removes it.
     """

@@ -39,7 +39,7 @@ Done = Callable[[Finished], Attempt | None]  # returns the next run of a slot th
 
 
 class Slot(Protocol):
-    """One place where a run happens, under a worker name of its own."""
+    """One place where a run happens, under its own worker name."""
 
     kind: str  # "thread", "async" or "process"
     goes_on: bool  # whether it begins the run that `Done` returns, without another `start`

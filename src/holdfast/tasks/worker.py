@@ -133,7 +133,7 @@ class Worker:
         self.stop()
 
     def start(self) -> None:
-        """Begins to run jobs, in threads of its own; deploys the schedules of its tasks."""
+        """Begins to run jobs in threads, and deploys the schedules of its tasks."""
         self._deploy()
         self._thread = threading.Thread(target=self.run, name=self.name, daemon=True)
         self._thread.start()
@@ -217,7 +217,7 @@ class Worker:
     def hand_back_left_over(self) -> int:
         """Hands back jobs that slots of these names still hold from a run before; says how many.
 
-        For a worker with a name of its own that was killed: its jobs need not wait for their locks.
+        For a worker with a given name that was killed: its jobs need not wait for their locks.
         """
         names = [self.name, *(slot.name for slot in self.slots)]
         ids = [id for name in names for id in self._where.jobs.worker(name).jobs]

@@ -66,7 +66,7 @@ class Clock:
 
 @contextmanager
 def temporary_store(*, clock: Callable[[], float] | None = None, **options: Any) -> Iterator[Store]:
-    """A store in a folder of its own that is gone afterwards.
+    """A store in a temporary folder, which is deleted afterwards.
 
     Its clock stays still unless you give another; its durability is "interval", which is as good
     as any for a store that no one will miss.

@@ -54,7 +54,7 @@ class AsyncPromiseReads:
         return await self._resolved(promises, "per_day")
 
     async def _resolved(self, promises: Any, name: str) -> Any:
-        resolve = methodcaller(name)  # a client's promises have methods of their own
+        resolve = methodcaller(name)  # a client's promises have their own methods
         if isinstance(promises, Mapping):
             return {key: await resolve(promise) for key, promise in promises.items()}
         return [await resolve(promise) for promise in promises]

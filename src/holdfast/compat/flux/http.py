@@ -1,6 +1,6 @@
 """Flux's HTTP API, below `/{space}/flux`: a Flux client works by changing its base URL.
 
-`FluxApi` serves it at the root of an address of its own (`holdfast serve --flux`).
+`FluxApi` serves it at the root of its own address (`holdfast serve --flux`).
 
 Every path and method that is not in `ROUTES` is Flux's own 404. Each handler reads parameters,
 calls one operation of the events layer, and writes the answer in Flux's form.

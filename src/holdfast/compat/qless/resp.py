@@ -38,7 +38,7 @@ NOT_OURS: Final = wire.error(
     "ERR this server runs the queue script only; other Lua is not supported"
 )
 _FORK: Final = wire.error("ERR this is the script of the fork reqless, not that of qless")
-# How traces name the commands; those that do not exist have no names of their own there.
+# How traces name the commands; those that do not exist have no name there.
 _NAMES: Final = {name: f"qless.{name}" for name in (*qless.COMMANDS, "bpop")}
 _LARGEST: Final = 2**63 - 1  # integer that the protocol has; a priority may be greater
 

@@ -178,7 +178,7 @@ async def run_write(call: TableCall, space: Space, work: Any) -> Any:
 
 
 async def _run_in_every_domain(call: TableCall, tables: StoreTables, work: Any) -> Any:
-    """Runs work on domain `*`: each domain gets a transaction of its own."""
+    """Runs work on domain `*`: each domain gets its own transaction."""
     return await call.api.dispatcher.in_thread(lambda: work(tables))
 
 

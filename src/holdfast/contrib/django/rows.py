@@ -1,6 +1,6 @@
 """Values by key, each with the time at which it ends: what the cache and the sessions are kept in.
 
-They are rows of a table in a space of their own, so that the rest of the store is not cleared with
+They are rows of a table in their own space, so that the rest of the store is not cleared with
 a cache.
 """
 

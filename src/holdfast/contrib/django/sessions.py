@@ -32,7 +32,7 @@ class SessionStore(SessionBase):
         return session_key in self._rows.read([session_key])
 
     def create(self) -> None:
-        """Makes a new session with a key of its own."""
+        """Makes a new session with its own key."""
         while True:
             self._session_key = self._get_new_session_key()  # type: ignore[attr-defined]  # no stub
             try:

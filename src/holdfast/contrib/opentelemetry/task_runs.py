@@ -53,7 +53,7 @@ class OpenTelemetryMiddleware:
             "holdfast.task": job.task,
             "holdfast.attempt": job.attempt,
         }
-        # An empty context below: a job that was put outside of any span begins a trace of its own,
+        # An empty context below: a job that was put outside of any span begins its own trace,
         # whatever the worker's thread is doing.
         with self._tracer.start_as_current_span(
             job.task,

@@ -167,7 +167,7 @@ FLUSH: Final = _prepared(
     "SELECT pg_logical_emit_message(true, 'holdfast', '') "
     f"WHERE {_BEHIND} AND current_setting('{REFUSED_SETTING}', true) IS DISTINCT FROM $1::text",
 )
-# After a commit that waits for the disk itself, in a transaction of its own: PostgreSQL lets those
+# After a commit that waits for the disk itself, in its own transaction: PostgreSQL lets those
 # that notify commit one at a time, and they would wait for each other's disk.
 NOTIFY: Final = _prepared("notify", f"SELECT pg_notify('{CHANNEL}', '')")
 _FORGET: Final = (

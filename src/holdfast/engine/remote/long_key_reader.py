@@ -1,4 +1,4 @@
-"""Reads whole keys from a read cache whose backend stores long ones folded."""
+"""Reads keys by their full length from a read cache whose backend stores long keys folded."""
 
 from collections.abc import Iterator, Sequence
 
@@ -7,31 +7,31 @@ from holdfast.engine.remote.read_cache import Pair, ReadCache
 
 
 class LongKeyReader:
-    """A reader of whole keys above one whose long keys are folded (long_keys.py)."""
+    """Shows full keys on top of a cache whose long keys are folded (see long_keys.py)."""
 
-    def __init__(self, seen: ReadCache, rule: LongKeys) -> None:
-        self._seen = seen
+    def __init__(self, cache: ReadCache, rule: LongKeys) -> None:
+        self._cache = cache
         self._rule = rule
         self._whole = rule.whole
-        self.space = seen.space
-        self.now = seen.now
+        self.space = cache.space
+        self.now = cache.now
 
     def get(self, key: bytes) -> bytes | None:
         if len(key) < self._whole:
-            return self._seen.get(key)
-        stored = self._seen.get(self._rule.fold(key))
+            return self._cache.get(key)
+        stored = self._cache.get(self._rule.fold(key))
         return None if stored is None else self._rule.split(stored)[1]
 
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
         if max(map(len, keys), default=0) < self._whole:
-            return self._seen.get_many(keys)
-        self._seen.get_many(
+            return self._cache.get_many(keys)
+        self._cache.get_many(
             [key if len(key) < self._whole else self._rule.fold(key) for key in keys]
         )
         return [self.get(key) for key in keys]
 
     def has_read(self, key: bytes) -> bool:
-        return self._seen.has_read(key)
+        return self._cache.has_read(key)
 
     def scan(
         self, begin: bytes, end: bytes, *, limit: int | None = None, reverse: bool = False
@@ -40,7 +40,7 @@ class LongKeyReader:
             return
         place, stop = self._rule.stored_range(begin, end)
         while place < stop:
-            for key, value in self._seen.scan(place, stop, limit=limit, reverse=reverse):
+            for key, value in self._cache.scan(place, stop, limit=limit, reverse=reverse):
                 if len(key) >= self._whole:
                     break
                 yield key, value
@@ -51,7 +51,7 @@ class LongKeyReader:
             else:
                 return
             prefix = key[: self._whole]
-            group = self._seen.scan(prefix, self._rule.group_end(prefix))
+            group = self._cache.scan(prefix, self._rule.group_end(prefix))
             for pair in self._rule.ordered(group, begin, end, reverse=reverse):
                 yield pair
                 if limit is not None:

@@ -148,7 +148,7 @@ def _quotes_escaped(lines: list[str]) -> list[str]:
 
 
 def comment_lines(comment: str, indent: int = 4) -> list[str]:
-    """Returns a comment as lines of their own."""
+    """Returns the lines of a comment."""
     return [f"{' ' * indent}# {line}".rstrip() for line in harmless(comment)]
 
 

@@ -214,7 +214,7 @@ class Binary(Column):
 
 
 class _Container(Column):
-    """A column whose elements have a column of their own, `type`."""
+    """A column whose elements have their own column, `type`."""
 
     kinds: ClassVar[tuple[type, ...]]
     mark: ClassVar[str] = ""
