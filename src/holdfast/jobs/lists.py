@@ -66,14 +66,18 @@ def enter_work(
     *,
     front: bool = False,
     counted: bool = True,
+    keys: QueueKeys | None = None,
     queue: QueueRecord | None = None,
-) -> None:
-    """Puts the job behind all others of its priority that entered at `time` or before.
+) -> bytes:
+    """Puts the job behind all others of its priority that entered at `time` or before, and returns
+    its packed id.
 
-    `counted=False` leaves the count to the caller, `queue` is the queue's record if it is known.
+    `counted=False` leaves the count to the caller; `keys` and `queue` are the queue's keys and
+    record if they are known.
     """
     tx = ledger.tx
-    keys = ledger.keys.queue(job.queue)
+    if keys is None:
+        keys = ledger.keys.queue(job.queue)
     if queue is None:
         queue = ledger.look_at_queue(keys)
     line = keys.plain
@@ -83,10 +87,12 @@ def enter_work(
         line = keys.line(job.priority)
     job.state = STALLED if front else WAITING
     job.place = last_place(ledger, keys, line, time, queue)
-    tx.put(job.place, pack_str(job.jid))
+    packed_jid = pack_str(job.jid)
+    tx.put(job.place, packed_jid)
     if counted:
         tx.add(keys.work_counts, LOW)
     ledger.ready(keys)
+    return packed_jid
 
 
 def last_place(

@@ -25,10 +25,9 @@ from holdfast.jobs.arguments import (
 from holdfast.jobs.cancellation import cancel_jobs
 from holdfast.jobs.failures import Match
 from holdfast.jobs.history import put_entry
-from holdfast.jobs.layout import LOW
 from holdfast.jobs.records import FAILED, NOT_APART, WAITING, JobRecord, NewJob, Tag
-from holdfast.keys import after, pack_str
-from holdfast.limits import JOB_DATA_INLINE_CHARS, JOBS_PER_STEP
+from holdfast.keys import after
+from holdfast.limits import JOBS_PER_STEP
 
 if TYPE_CHECKING:
     from holdfast.jobs.ledger import Ledger
@@ -102,7 +101,7 @@ class PutOperations:
             and unique_mode is _KEEP
             and type(queue) is type(klass) is type(worker) is str
         ):
-            return put_new(self._ledger, queue, klass, data, self._ledger.tx.now)
+            return _put(self._ledger, queue, klass, data, self._ledger.tx.now)
         arguments = locals()
         check(PutOperations.put, arguments)
         return put(self._ledger, _described(arguments), worker, self._ledger.time(now))
@@ -204,75 +203,10 @@ class Kept:
 # --- how it is done ---------------------------------------------------------------------------
 
 
-def put_new(ledger: "Ledger", queue: str, klass: str, data: Any, now: float) -> str:
-    """Puts a new job without options, to run at once, as most are.
-
-    What `put` would write, without its detours: half of the cost.
-    """
-    keys = ledger.keys.queue_seen(queue)
-    if keys is None or not keys.is_named:
-        keys = ledger.keys.queue(check_name(queue, "queue"))
-    if klass and not is_name(klass):
-        check_name(klass, "klass")
-    text = json_data(data)
-    jid = new_jid(now)
-    packed_jid = pack_str(jid)
-    entry = put_entry(keys, now)
-    job = JobRecord(jid, klass, WAITING, queue, b"", now, "", history=entry, entries=1)
-    if type(text) is str and len(text) <= JOB_DATA_INLINE_CHARS:
-        job.data = text
-    else:
-        ledger.set_data(job, text)
-    tx = ledger.tx
-    ledger.log_about(jid, keys.put_event)
-    record = ledger.know_queue(keys, now)
-    job.place = place = lists.last_place(ledger, keys, keys.plain, now, record)
-    tx.put(place, packed_jid)
-    tx.add(keys.work_counts, LOW)
-    tx.add(keys.puts, 1)
-    ledger.ready(keys)
-    ledger.hand_over(ledger.keys.jobs + packed_jid, job)
-    return jid
-
-
 def put(ledger: "Ledger", new: NewJob, caller: str, now: float) -> str:
     """Puts one job. `caller` is the worker that does so, "" if no worker does."""
-    if _is_plain(new):
-        return put_new(ledger, new.queue, new.klass, new.data, now)
-    if not is_name(new.queue):
-        check_name(new.queue, "queue")
-    jid = new_jid(now) if new.id is None else check_name(new.id, "id")
-    if new.klass and not is_name(new.klass):
-        check_name(new.klass, "klass")
-    text = None if new.data is Kept else json_data(new.data)
-    if new.delay or new.priority or new.retries:
-        check_numbers(delay=new.delay, priority=new.priority, retries=new.retries)
-    start = _start_of(new, now)
-    if new.unique is not None:
-        owner = unique.claim(ledger, new, jid, now)
-        if owner is not None:
-            if new.unique_mode == "keep":
-                return owner
-            cancel_jobs(ledger, [owner], now)
-    job = _job_for(ledger, new, jid, text, caller, now)
-    keys = ledger.keys.queue(new.queue)
-    if text is not None:
-        ledger.set_data(job, text)
-    _apply_options(ledger, job, new, now)
-    job.awaits = ""
-    job.parent = new.parent
-    ledger.add_entry(job, put_entry(keys, now))
-    ledger.tx.add(keys.puts, 1)
-    job.time = now
-    record = ledger.know_queue(keys, now)
-    if start > now or job.unmet:
-        lists.enter(ledger, job, now, start)
-    else:
-        lists.enter_work(ledger, job, now, queue=record)
-    ledger.save(job)
-    if job.tracked:
-        ledger.show(job, "put")
-    return jid
+    options = None if _is_plain(new) else new
+    return _put(ledger, new.queue, new.klass, new.data, now, options, caller)
 
 
 def _is_plain(new: NewJob) -> bool:
@@ -281,11 +215,68 @@ def _is_plain(new: NewJob) -> bool:
     return new == plain and new.data is not Kept
 
 
+def _put(
+    ledger: "Ledger",
+    queue: str,
+    klass: str,
+    data: Any,
+    now: float,
+    options: NewJob | None = None,
+    caller: str = "",
+) -> str:
+    """Puts one job; without `options`, as most are put, it is a new one that can run at once."""
+    keys = ledger.keys.queue_seen(queue)
+    if keys is None or not keys.is_named:
+        keys = ledger.keys.queue(check_name(queue, "queue"))
+    jid = new_jid(now) if options is None or options.id is None else check_name(options.id, "id")
+    if klass and not is_name(klass):
+        check_name(klass, "klass")
+    start = None  # at once
+    entry = put_entry(keys, now)
+    if options is None:
+        text = json_data(data)
+        ledger.log_about(jid, keys.put_event)
+        job = JobRecord(jid, klass, WAITING, queue, b"", now, NOT_APART, history=entry, entries=1)
+        ledger.set_data(job, text)
+    else:
+        new_text = None if data is Kept else json_data(data)
+        if options.delay or options.priority or options.retries:
+            check_numbers(delay=options.delay, priority=options.priority, retries=options.retries)
+        asked = _start_of(options, now)
+        if options.unique is not None:
+            owner = unique.claim(ledger, options, jid, now)
+            if owner is not None:
+                if options.unique_mode == "keep":
+                    return owner
+                cancel_jobs(ledger, [owner], now)
+        ledger.log_about(jid, keys.put_event)
+        job = _job_for(ledger, options, jid, new_text, caller, now)
+        if new_text is not None:
+            ledger.set_data(job, new_text)
+        _apply_options(ledger, job, options, now)
+        ledger.add_entry(job, entry)
+        job.awaits = ""
+        job.parent = options.parent
+        job.time = now
+        if asked > now or job.unmet:
+            start = asked
+    ledger.tx.add(keys.puts, 1)
+    record = ledger.know_queue(keys, now)
+    if start is None:
+        packed_jid = lists.enter_work(ledger, job, now, keys=keys, queue=record)
+        ledger.hand_over(ledger.keys.jobs + packed_jid, job)
+    else:
+        lists.enter(ledger, job, now, start)
+        ledger.save(job)
+    if job.tracked:
+        ledger.show(job, "put")
+    return jid
+
+
 def _job_for(
     ledger: "Ledger", new: NewJob, jid: str, text: str | bytes | None, caller: str, now: float
 ) -> JobRecord:
     """Returns the record of the job that is put: a new one, or what was of that id before."""
-    ledger.log_about(jid, ledger.keys.queue(new.queue).put_event)
     # An id that was made just now is nobody's yet, and nobody tracks it.
     job = None if new.id is None else ledger.job(jid)
     if job is None:

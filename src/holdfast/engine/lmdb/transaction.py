@@ -47,17 +47,8 @@ class LmdbReader:
         self, begin: bytes, end: bytes, *, limit: int | None = None, reverse: bool = False
     ) -> Iterator[tuple[bytes, bytes]]:
         if limit == 1:
-            if reverse or len(begin) >= _WHOLE or len(end) >= _WHOLE:
-                return self._one_by_one(begin, end, 1, reverse)
-            cursor = self._txn.cursor()
-            if not cursor.set_range(begin):
-                return iter(())
-            only: tuple[bytes, bytes] = cursor.item()
-            if only[0] >= end:
-                return iter(())
-            if len(only[0]) < _WHOLE:
-                return iter((only,))
-            return self._one_by_one(begin, end, 1, False)
+            only = self.first(begin, end, reverse)
+            return iter(()) if only is None else iter((only,))
         if (
             limit is None
             or not 0 < limit <= _PAIRS_AT_ONCE
