@@ -184,7 +184,7 @@ def test_an_annotation_that_no_column_can_hold_is_refused(annotation: Any, reaso
 
 
 def test_a_column_called_id_is_refused() -> None:
-    with pytest.raises(BadModel, match="every entity has an id"):
+    with pytest.raises(BadModel, match="every entity has its own id"):
         type("Odd", (Model,), {"__annotations__": {"id": int}}, schema="s", table="T")
 
 

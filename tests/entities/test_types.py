@@ -33,6 +33,7 @@ types.COLUMN_KINDS["Day"] = types.ColumnKind(
     bounds=(0, 99_999),
     go="int64",
     typescript="number",
+    meduza="Int",
 )
 types.ColumnType = Literal[(*get_args(types.ColumnType), "Day")]
 types.COLUMN_TYPES = (*types.COLUMN_TYPES, "Day")
@@ -45,7 +46,7 @@ from hypothesis import find
 import holdfast
 from holdfast.dashboard.entity_filters import Typed, as_filters
 from holdfast.entities import Model, column
-from holdfast.entities.codegen import generate
+from holdfast.entities.codegen import Options, generate
 from holdfast.entities.schema_file import parse_schema
 from holdfast.errors import BadValue
 from holdfast.testing.factories import Factory, sequence
@@ -91,6 +92,10 @@ assert Factory(Order, sent=sequence(int)).build().sent == 1
 assert 5 < find(objects(Order), lambda order: (order.sent or 0) > 5).sent < 100_000
 assert as_filters(schema.tables[0], [Typed("sent", "=", "7")])[0]["values"] == [7]
 
+classic = generate([schema], "py", Options(style="classic"))
+assert "import Int, Set" in classic and 'sent = Int("sent", default=20773)' in classic, classic
+exec(classic, {})
+assert "schema.Int" in generate([schema], "go", Options(meduza_types=True))
 python, go, typescript = (generate([schema], each) for each in ("py", "go", "ts"))
 assert 'sent: int = column(type="Day", default=20773)' in python, python
 assert 'late: set[int] | None = column(subtype="Day")' in python, python

@@ -57,6 +57,7 @@ class ColumnKind(msgspec.Struct, frozen=True, kw_only=True):
     go_is_nil: bool = False  # whether a Go value of it can be nil
     typescript: str  # of a container, with {} for its element
     typescript_bigint: str = ""  # with `--bigint`, if that is not `typescript`
+    meduza: str = ""  # the type to use in code for the public Meduza clients, if they lack this one
 
     @property
     def python_source(self) -> str:
@@ -244,6 +245,11 @@ COLUMN_KINDS: Final[dict[str, ColumnKind]] = {
 }
 
 COLUMN_TYPES: Final[tuple[ColumnType, ...]] = get_args(ColumnType)
+
+
+def meduza_type(type: str) -> str:
+    """Returns the name of a type in code for the public Meduza clients."""
+    return COLUMN_KINDS[type].meduza or type
 
 
 def is_now(type: str, default: Any) -> bool:

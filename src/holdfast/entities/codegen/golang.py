@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from holdfast.entities.codegen.names import GO_KEYWORDS, IDENTIFIER, Names, comment_text
 from holdfast.entities.schema import Column, Schema, Table
-from holdfast.entities.types import COLUMN_KINDS, is_now
+from holdfast.entities.types import COLUMN_KINDS, is_now, meduza_type
 
 _ANY: Final = "interface{}"
 _MAX_INT: Final = 2**63 - 1
@@ -115,7 +115,7 @@ def _field(column: Column, names: Names, *, meduza_types: bool) -> _Line:
         tags.append(("default", tag_value(column.default)))
     if column.choices:
         tags.append(("choices", tag_value(list(column.choices))))
-    kind = f"schema.{column.type}" if meduza_types else go_type(column)
+    kind = f"schema.{meduza_type(column.type)}" if meduza_types else go_type(column)
     return _Line(column.comment, names.attribute(column), kind, _tag(tags))
 
 

@@ -8,12 +8,13 @@ from holdfast.entities.codegen.python_layout import (
     Group,
     comment_lines,
     docstring,
+    fits,
     keyed,
     literal,
     text,
 )
 from holdfast.entities.schema import Column, Schema, Table
-from holdfast.entities.types import is_now
+from holdfast.entities.types import is_now, meduza_type
 
 
 def write(schemas: Sequence[Schema], names: Names) -> str:
@@ -30,16 +31,16 @@ def write(schemas: Sequence[Schema], names: Names) -> str:
 
 
 def _imports(columns: Sequence[Column]) -> str:
-    used = {column.type for column in columns}
-    used |= {column.subtype for column in columns if column.subtype}
+    used = {meduza_type(column.type) for column in columns}
+    used |= {meduza_type(column.subtype) for column in columns if column.subtype}
     lines = [""]
     if any(holds_moment([column.default, *column.choices]) for column in columns):
         lines += ["from datetime import UTC, datetime", ""]
     lines.append("from holdfast.meduza import Model")
     if used:
-        group = Group("from holdfast.meduza.columns import ", sorted(used), "")
-        line = group.flat()
-        lines.append(line)
+        source, parts = "from holdfast.meduza.columns import ", sorted(used)
+        flat = source + ", ".join(parts)
+        lines += [flat] if fits(flat) else Group(f"{source}(", parts, ")").lines(0)
     return "\n".join([*lines, ""])
 
 
@@ -52,7 +53,8 @@ def _class(table: Table, names: Names) -> str:
         lines.append("")
     for column in table.columns:
         lines += comment_lines(column.comment)
-        call = Group(f"{names.attribute(column)} = {column.type}(", list(_arguments(column)), ")")
+        called = f"{names.attribute(column)} = {meduza_type(column.type)}("
+        call = Group(called, list(_arguments(column)), ")")
         lines += call.lines(4)
     return "\n".join([*lines, ""])
 
@@ -66,12 +68,12 @@ def _arguments(column: Column) -> Iterator[str | Group]:
     if column.choices:
         yield keyed("choices=", Group("[", [literal(choice) for choice in column.choices], "]"))
     if column.subtype:
-        yield f"type={column.subtype}()"
+        yield f"type={meduza_type(column.subtype)}()"
     if column.default is not None:
         yield keyed("default=", _default(column))
 
 
 def _default(column: Column) -> str | Group:
     if is_now(column.type, column.default):
-        return f"{column.type}.now"
+        return f"{meduza_type(column.type)}.now"
     return literal(column.default, type=column.type, subtype=column.subtype)

@@ -13,7 +13,7 @@ from holdfast.entities.codegen.names import Names, comment_text
 from holdfast.entities.codegen.python import is_optional, literal_choices, plain_annotation, title
 from holdfast.entities.codegen.python_layout import docstring_value
 from holdfast.entities.schema import Column, Index, Schema, Table
-from holdfast.entities.types import COLUMN_KINDS, COLUMN_TYPES, is_now
+from holdfast.entities.types import COLUMN_KINDS, COLUMN_TYPES, is_now, meduza_type
 from holdfast.errors import InvalidEntitySchema
 
 _IMPORTS: Final[dict[str, set[str]]] = {
@@ -125,12 +125,12 @@ def _classic_column(column: Column) -> ast.expr:
     if column.choices:
         keywords["choices"] = _value(list(column.choices))
     if column.subtype:
-        keywords["type"] = _call(column.subtype)
+        keywords["type"] = _call(meduza_type(column.subtype))
     if is_now(column.type, column.default):
-        keywords["default"] = ast.Attribute(_name(column.type), "now", ast.Load())
+        keywords["default"] = ast.Attribute(_name(meduza_type(column.type)), "now", ast.Load())
     elif column.default is not None:
         keywords["default"] = _value(column.default, column.type, column.subtype)
-    return _call(column.type, [_value(column.name)], keywords)
+    return _call(meduza_type(column.type), [_value(column.name)], keywords)
 
 
 def _column(column: Column, attribute: str) -> ast.expr:
