@@ -1,6 +1,7 @@
 """Every route of Flux's HTTP API, its parameters and its errors."""
 
 import json
+from urllib.parse import quote
 
 import pytest
 
@@ -145,6 +146,27 @@ def test_several_keys_are_united_newest_first(two: Flux) -> None:
     assert two.results("unknown") == []
     assert two.get("/query") == {"results": []}
     assert two.get("/query?keys=x") == {"results": ["a", "b"]}
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["a b", "a+b", "a&b=c", "50%", "\u00fc/\u00df", "\u65e5\u672c", "nul\0", "keys[]", ":", "#x"],
+)
+def test_a_key_may_be_any_text(flux: Flux, key: str) -> None:
+    """D21: it is counted, too."""
+    flux.send(flux.deploy(ADD), add(key, "v"))
+
+    assert flux.results(key) == ["v"]
+    assert flux.call("GET", f"/query?keys%5b%5d={quote(key, safe='')}")[1]["results"] == ["v"]
+    assert (flux.distinct(key), flux.gross(key)) == (1, 1)
+
+
+def test_a_blank_of_a_parameter_may_be_written_as_a_plus(flux: Flux) -> None:
+    flux.send(flux.deploy(ADD), add("a b", "v"))
+
+    assert flux.get("/query?keys[]=a+b") == {"results": ["v"]}
+    assert flux.get("/query?keys[]=&keys[]=a%20b&max_results=&min_score=") == {"results": ["v"]}
+    assert flux.get("/query?keys[]=a+b&max_results=9&max_results=1") == {"results": ["v"]}
 
 
 def test_scores_bound_a_query(two: Flux) -> None:
