@@ -4,7 +4,8 @@ Every attack runs against a server, while another process asks `/livez` again an
 server's memory stays below a bound, `/livez` is answered in time, and when the attacker has gone,
 connections, descriptors and memory are back to what they were. Attacks are what clients and users
 can send: lengths that lie, requests that never end, answers that nobody reads, nesting, floods,
-wrong passwords, patterns and schemas that are made to be slow, reads of very much.
+wrong passwords, patterns and schemas that are made to be slow, reads of very much, cookies, forms
+and paths that are made to be read twice, and packets of one byte.
 
 In time means within 100 ms. A machine that does other things too delays every answer, so a second
 server, which nobody attacks, is asked at the same moment: what counts is how much longer the
@@ -26,6 +27,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from tests.campaign import head_attacks  # noqa: F401  # it adds attacks
 from tests.campaign.attacks import ATTACKS, MEGABYTE, Attacker
 from tests.campaign.frame import Result
 from tests.campaign.livez import Seen
