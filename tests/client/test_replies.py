@@ -35,8 +35,8 @@ def test_replies_survive_every_cut_and_are_what_hiredis_reads(
 
     read: list[Any] = []
     for begin, end in zip([0, *cuts], [*cuts, len(sent)], strict=True):
-        reader.feed(sent[begin:end])
-        read += iter(reader.gets, False)
+        if (reply := reader.take(sent[begin:end])) is not False:
+            read += [reply, *iter(reader.gets, False)]
 
     assert read == list(iter(known.gets, False))
 

@@ -189,13 +189,14 @@ class AsyncConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         reader = self._reader
-        reader.feed(data)
         try:
-            while (reply := reader.gets()) is not False:
+            reply = reader.take(data)
+            while reply is not False:
                 if self._hear is not None:
                     self._hear(reply)
                 else:
                     self._answer(reply)
+                reply = reader.gets()
         except ProtocolError as error:
             self._reason = no_resp(self._target, error)
             self._transport.abort()

@@ -116,20 +116,22 @@ class Connection:
             raise Broken(self._lost(error), was_sent=False) from None
 
     def _receive(self, end: float) -> Any:
-        reply = self._next()
-        while reply is False:
-            try:
+        reader = self._reader
+        try:
+            reply = reader.gets()
+            while reply is False:
                 data = self._socket.recv(_CHUNK)
-            except _LATE:
-                raise Broken(self._late(), was_sent=True, is_late=True) from None
-            except (OSError, ValueError) as error:
-                raise Broken(self._lost(error), was_sent=True) from None
-            if not data:
-                raise Broken(self._lost(None), was_sent=True)
-            self._reader.feed(data)
-            reply = self._next()
-            if reply is False:  # a large one comes in pieces
-                self._limit(end - time.monotonic())
+                if not data:
+                    raise Broken(self._lost(None), was_sent=True)
+                reply = reader.take(data)
+                if reply is False:  # a large one comes in pieces
+                    self._limit(end - time.monotonic())
+        except ProtocolError as error:
+            raise Broken(no_resp(self._target, error), was_sent=True) from None
+        except _LATE:
+            raise Broken(self._late(), was_sent=True, is_late=True) from None
+        except (OSError, ValueError) as error:
+            raise Broken(self._lost(error), was_sent=True) from None
         return reply
 
     def _next(self) -> Any:

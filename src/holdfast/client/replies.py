@@ -57,15 +57,20 @@ class ReplyReader:
             self._held.append(data)
             self._held_bytes += len(data)
 
-    def gets(self) -> Any:
-        """Returns the next reply; False if it has not come yet. Raises `ProtocolError`."""
-        data = self._data
-        if not (self._at or self._held or self._open) and len(data) <= _SMALL_BYTES:
+    def take(self, data: bytes) -> Any:
+        """Takes what has come, and returns the next reply as `gets` does."""
+        if not (self._data or self._held or self._open) and len(data) <= _SMALL_BYTES:
             # Most replies are one small word, alone in its packet.
             header, _, rest = data.partition(b"\r\n")
             if header == b"$%d" % (len(rest) - 2) and rest[-2:] == b"\r\n":
-                self._data = b""
                 return rest[:-2]
+        self.feed(data)
+        return self.gets()
+
+    def gets(self) -> Any:
+        """Returns the next reply; False if it has not come yet. Raises `ProtocolError`."""
+        if not self._data and not self._held:
+            return False
         if self._held and not self._join():
             return False
         return self._read()
@@ -93,11 +98,17 @@ class ReplyReader:
                 found = found.items
             if not self._open:
                 self._size = 0
+                self._forget_read()
                 return found
             if (whole := self._add(found)) is not None:
                 self._size = 0
+                self._forget_read()
                 return whole
         return False
+
+    def _forget_read(self) -> None:
+        if self._at == len(self._data):
+            self._data, self._at = b"", 0
 
     def _read_words(self, into: _Open) -> None:
         """Takes the words of a list that are there, all but its last: the answers of a batch."""
