@@ -40,3 +40,28 @@ def test_notices_of_another_process_are_heard_in_the_order_of_its_commits(tmp_pa
         return topics
 
     assert asyncio.run(main()) == ["first", "second"]
+
+
+def test_own_notices_are_made_only_while_someone_listens_to_their_topic(tmp_path: Path) -> None:
+    async def main() -> list[str]:
+        loop = asyncio.get_running_loop()
+        heard: list[str] = []
+        with holdfast.open(tmp_path, durability="interval") as store:
+            feed = NoticeFeed(store.engine, loop, Turns(loop))
+
+            async def publish(payload: str) -> None:
+                store.transact(lambda tx: tx.publish(Notice("topic", payload.encode())))
+                feed.catch_up()
+                await asyncio.sleep(0.0)
+
+            await publish("before")
+            leave = feed.listen(lambda notice: heard.append(notice.payload.decode()))
+            await publish("while")
+            leave()
+            await publish("after")
+            feed.listen(lambda notice: heard.append(notice.payload.decode()), topic_prefix="to")
+            await publish("again")
+            feed.close()
+        return heard
+
+    assert asyncio.run(main()) == ["while", "again"]

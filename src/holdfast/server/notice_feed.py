@@ -11,6 +11,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from typing import Final
 
 from holdfast.engine.contract import Engine, Notice, WriteWatch
 from holdfast.errors import StoreBusy, StoreUnreachable
@@ -18,6 +19,9 @@ from holdfast.limits import BULLETIN_LOOK_SECONDS, WATCHED_LOOK_SECONDS
 from holdfast.server.turns import Turns
 
 _log = logging.getLogger(__name__)
+
+_KNOWN_TOPICS: Final = 1_024  # whose answers are kept
+_KNOWN_TOPIC_LETTERS: Final = 128
 
 # What takes long returns steps, so that others have their turns between them.
 Listener = Callable[[Notice], Iterator[None] | None]
@@ -36,6 +40,7 @@ class NoticeFeed:
         # The beginnings of what listeners want to be made for them, with their numbers.
         self._wanted_topics: Counter[str] = Counter()
         self._active_topics: tuple[str, ...] = ()
+        self._answers: dict[str, bool] = {}  # of `_may_want`, for these topics
         self._subscription = engine.subscribe(wanted=self._is_wanted, may_want=self._may_want)
         # A remote engine learns of its own commits from its server, as of all others.
         opened = self._subscription
@@ -103,10 +108,16 @@ class NoticeFeed:
         return False
 
     def _may_want(self, topic_prefix: str) -> bool:
-        topics = self._active_topics
-        if topic_prefix.startswith(topics):
-            return True
-        return any([wanted.startswith(topic_prefix) for wanted in topics])
+        answers = self._answers  # before the topics, which change first
+        answer = answers.get(topic_prefix)
+        if answer is None:
+            topics = self._active_topics
+            answer = topic_prefix.startswith(topics) or any(
+                [wanted.startswith(topic_prefix) for wanted in topics]
+            )
+            if len(answers) < _KNOWN_TOPICS and len(topic_prefix) <= _KNOWN_TOPIC_LETTERS:
+                answers[topic_prefix] = answer
+        return answer
 
     def _want(self, topic_prefix: str, more: int) -> None:
         self._wanted_topics[topic_prefix] += more
@@ -114,6 +125,7 @@ class NoticeFeed:
             del self._wanted_topics[topic_prefix]
         if len(self._wanted_topics) != len(self._active_topics):
             self._active_topics = tuple(self._wanted_topics)
+            self._answers = {}
 
     def close(self) -> None:
         self._closed = True
