@@ -69,7 +69,8 @@ def obey(path: str, connection: Connection) -> None:
     engine = open_engine(path, checkpoint_seconds=0.001)
     connection.send("open")
     while (seed := connection.recv()) is not None:
-        engine.transact(lambda tx, seed=seed: change(tx, seed))  # type: ignore[misc]
+        work = small_change if seed < 0 else change
+        engine.transact(lambda tx, seed=seed, work=work: work(tx, seed))  # type: ignore[misc]
         connection.send("done")
     engine.close()
     connection.send("closed")
@@ -247,6 +248,9 @@ class Machine:
         self.disk.sync(LOG)
         self.other = None
 
+    def commits(self) -> int:
+        return int(self.engine._env.info()["last_txnid"])  # type: ignore[attr-defined]
+
     def sharing(self) -> Sharing:
         return self.engine._files.sharing  # type: ignore[attr-defined,no-any-return]
 
@@ -295,6 +299,76 @@ def test_all_that_was_acknowledged_survives_power_failures_at_any_moment(
         engine.close()
         engine = open_engine(failure.folder)
         assert content_of(engine) == expected
+        assert engine.check() == []
+        engine.close()
+
+
+class DictTransaction:
+    """A transaction on a dict, for what a part of the records has to leave."""
+
+    def __init__(self, content: Content) -> None:
+        self.content = content
+
+    def put(self, key: bytes, value: bytes) -> None:
+        self.content[key] = value
+
+    def delete(self, key: bytes) -> None:
+        self.content.pop(key, None)
+
+
+def after(content: Content, seed: int) -> Content:
+    tx: Any = DictTransaction(dict(content))
+    small_change(tx, seed)
+    return tx.content  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("seed", range(repeated(4, full=20)))
+def test_records_of_two_processes_may_get_to_the_disk_in_any_order(
+    tmp_path: Path, new_boot: Callable[[], None], seed: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        machine = Machine(tmp_path, patch, seed)
+        other = machine.other = start(obey, str(machine.path))
+        assert other.receive() == "open"
+        machine.engine.transact(lambda tx: small_change(tx, 0))
+        for number in range(FAILURES):
+            built: list[dict[str, bytes]] = []
+            mine, theirs = 2 * number + 1, -(2 * number + 2)
+
+            def fail(files: dict[str, bytes], built: Any = built, theirs: int = theirs) -> None:
+                before = machine.sharing().appended(), machine.commits()
+                other.send(theirs)
+                # Ends when it has appended too, or waits for this sync after a commit to LMDB.
+                while (machine.sharing().appended(), machine.commits()) == before:
+                    pass
+                if machine.commits() != before[1]:
+                    machine.disk.sync(DATA)
+                built.append(machine.disk.at_rest())
+
+            states = [machine.content()]
+            machine.disk.fail = fail
+            machine.engine.transact(lambda tx, mine=mine: small_change(tx, mine))  # type: ignore[misc]
+            machine.disk.fail = None
+            assert other.receive() == "done"
+            machine.disk.sync(DATA)
+            machine.disk.sync(LOG)
+            states += [after(states[0], mine), after(after(states[0], mine), theirs)]
+            assert machine.content() == states[-1]
+            for files in built:
+                target = tmp_path / f"failed-{number}"
+                target.mkdir()
+                files[redo_log.STATE] = machine.disk.read(redo_log.STATE)
+                for name, content in files.items():
+                    (target / name).write_bytes(content)
+                machine.failures.append(Failure(target, states))
+        other.kill()
+        machine.engine.close()
+    assert len(machine.failures) > FAILURES // 2
+    new_boot()
+
+    for failure in machine.failures:
+        engine = open_engine(failure.folder)
+        assert content_of(engine) in failure.allowed
         assert engine.check() == []
         engine.close()
 

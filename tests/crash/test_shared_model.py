@@ -43,9 +43,14 @@ LARGE = 40_000  # bytes: too many for the log
 # Between the steps of these, a process may be killed or another one may run.
 POINTS: list[tuple[type, str]] = [
     (RedoLog, "write"),
+    (RedoLog, "append"),
+    (RedoLog, "sync"),
     (RedoLog, "empty"),
     (RedoLog, "read_new"),
     (Sharing, "publish"),
+    (Sharing, "begin"),
+    (Sharing, "append"),
+    (Sharing, "note_synced"),
     (Sharing, "withdraw"),
     (FileWriter, "commit"),
     (LogLease, "acquire"),

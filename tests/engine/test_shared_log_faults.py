@@ -24,7 +24,6 @@ from holdfast.engine.lmdb.file_writes import FileWriter
 from holdfast.engine.lmdb.open_store import OpenStore
 from holdfast.engine.lmdb.redo_log import RedoLog
 from holdfast.engine.lmdb.sharing import Sharing
-from holdfast.engine.lmdb.write_buffers import CommittedBuffer
 from holdfast.errors import HoldfastError, StoreBusy, StoreFull
 from tests.engine.test_shared_log import (
     ALL,
@@ -199,10 +198,10 @@ def test_a_view_that_waited_while_the_lease_was_given_away_flushes_nothing(tmp_p
 
 
 def test_no_view_shows_a_commit_before_other_processes_can_see_it(
-    tmp_path: Path, durability: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with closing(open_here(tmp_path, durability)) as engine, ThreadPoolExecutor(1) as pool:
-        other = neighbour_on(tmp_path, durability)
+    with closing(open_here(tmp_path, "interval")) as engine, ThreadPoolExecutor(1) as pool:
+        other = neighbour_on(tmp_path, "interval")
         put(engine, b"a", b"1")
         base = engine._overlay._pending.base  # type: ignore[attr-defined]
         can_be_frozen: list[bool] = []
@@ -227,18 +226,22 @@ def test_an_exception_of_a_signal_handler_in_a_commit_leaves_it_whole_or_undone(
     with closing(open_here(tmp_path, durability)) as engine:
         other = neighbour_on(tmp_path, durability)
         put(engine, b"a", b"1")
-        method = "add_notices" if is_published else "take_unseen"
+        name = "append" if durability == "commit" else "publish"
+        publish = getattr(Sharing, name)
 
-        def raise_exit(*arguments: object) -> None:
+        def raise_exit(sharing: Sharing, above: int, end: int) -> None:
+            if is_published:
+                publish(sharing, above, end)
             raise SystemExit
 
-        monkeypatch.setattr(CommittedBuffer, method, raise_exit)
+        monkeypatch.setattr(Sharing, name, raise_exit)
         with pytest.raises(SystemExit):
             put(engine, b"b", b"2")
         monkeypatch.undo()
         let_commits_wait()
 
         expected = {b"a": b"1", b"b": b"2"} if is_published else {b"a": b"1"}
+        assert engine.transact(lambda tx: dict(tx.scan(*ALL))) == expected  # and waits for the disk
         assert look(engine) == other.ask(("look", b"", b"")) == expected
         other.ask(("put", b"c", b"3"))
         assert engine.transact(lambda tx: dict(tx.scan(*ALL))) == {**expected, b"c": b"3"}
@@ -251,7 +254,7 @@ def test_an_exception_of_a_signal_handler_in_a_commit_leaves_it_whole_or_undone(
 def die_before_publishing(path: str, durability: str, connection: Connection) -> None:
     let_commits_wait()
     engine = open_here(path, durability)
-    Sharing.publish = lambda *arguments: os._exit(1)  # type: ignore[method-assign]
+    Sharing.publish = Sharing.append = lambda *arguments: os._exit(1)  # type: ignore[method-assign]
     put(engine, b"unpublished", b"x" * 5_000)
 
 
@@ -267,7 +270,7 @@ def test_a_store_opens_whose_last_two_writers_were_killed_in_the_same_place_of_t
             log._map[position : position + 20] = record[:20]
             shutil.copytree(tmp_path / "store", tmp_path / "killed")  # in this moment
 
-        monkeypatch.setattr(RedoLog, "write", write_half)
+        monkeypatch.setattr(RedoLog, "append", write_half)
         put(engine, b"half", b"x" * 500)
         monkeypatch.undo()
         other.kill()

@@ -7,6 +7,7 @@ checkpoint.lock      locked by the process that makes a checkpoint
 lease.lock           locked by the process that commits, to the log or to LMDB's file; written to
                      when a commit has notices for other processes
 writing.lock         locked by the process that is next to write to LMDB's file
+syncing.lock         locked by the process that syncs the log for all of them
 redo                 commits that LMDB's file lacks
 sharing              what the processes that have the store open tell each other
 redo-state           says that there is such a log, and which one
@@ -70,9 +71,9 @@ class WriteTurn:
             self._threads.release()
 
 
-# Behind the durability in users.lock. Versions without a shared log take it for another durability,
-# and stay out: they would commit without the lease.
-_SHARES_THE_LOG: Final = ", shared log"
+# Behind the durability in users.lock. Versions that share no log, or share it in another way, take
+# it for another durability, and stay out: they would commit without the lease.
+_SHARES_THE_LOG: Final = ", shared log 2"
 _renameat2: Final = getattr(ctypes.CDLL(None), "renameat2", None)
 _HERE: Final = -100  # AT_FDCWD: names are paths
 _EXCHANGE: Final = 2  # RENAME_EXCHANGE
@@ -82,7 +83,7 @@ FILE_MODE: Final = 0o600
 FILES: Final = frozenset(
     """
     data.mdb data.mdb-new lock.mdb opening.lock users.lock checkpoint.lock lease.lock
-    writing.lock redo sharing
+    writing.lock syncing.lock redo sharing
     redo-state redo-state-new checkpoint checkpoint-new seal seal-new reserve unfinished-copy
     """.split()  # noqa: SIM905  # a list would take one line a name
 )
@@ -105,6 +106,7 @@ class Folder:
             self.lease_file = path / "lease.lock"
             self._lease = self._open_file(self.lease_file.name)
             self.write_turn = WriteTurn(self._open_file("writing.lock"))
+            self._syncing = self._open_file("syncing.lock")
         except OSError as error:
             self.close()
             raise _unusable(path, error) from error
@@ -178,12 +180,21 @@ class Folder:
         return taken
 
     def refuse_stopped_holder(self) -> None:
-        """Raises `StoreBusy` if the process that holds the lease is stopped, and stays so."""
+        """Raises `StoreBusy` if a process that holds the lease, or syncs the log, is stopped and
+        stays so."""
+        for file in (self._lease, self._syncing):
 
-        def holder() -> int:
-            return lock_wait.holder_of(self._lease)
+            def holder(file: int = file) -> int:
+                return lock_wait.holder_of(file)
 
-        lock_wait.await_free(lambda: not lock_wait.is_stopped(holder()), holder, self.path)
+            lock_wait.await_free(lambda: not lock_wait.is_stopped(holder()), holder, self.path)
+
+    def lock_syncing(self) -> None:
+        """Waits for the turn to sync the log."""
+        fcntl.flock(self._syncing, fcntl.LOCK_EX)
+
+    def unlock_syncing(self) -> None:
+        fcntl.flock(self._syncing, fcntl.LOCK_UN)
 
     def tell_of_notices(self) -> None:
         """Wakes the processes that wait for notices: they watch the file of the lease. Where the

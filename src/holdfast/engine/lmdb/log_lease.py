@@ -106,6 +106,8 @@ class LogLease:
             if self._sharing.holder or not self._is_settled:
                 self._settle()
             self._sharing.holder = os.getpid()
+            if self._sharing.failed and self.state is PASSING:
+                self._become(FAILED)  # of whichever process: nobody knows what the disk has
         except BaseException as error:
             self._folder.leave_lease()
             self.taken = False
@@ -192,6 +194,13 @@ class LogLease:
         """Notes if another process waits for the lease, or waits no more."""
         if self.others_have_come_or_gone():
             self._become(YIELDING if self.state is DEFERRING else DEFERRING)
+
+    def note_end(self) -> None:
+        """Notes where the records end that the disk has."""
+        if self.is_kept():
+            self._log.note_end()
+        else:
+            self._log.note_end_of(*self._sharing.published())
 
     def note_failure(self) -> None:
         """Notes that the log could not be written: this process does not use it again."""

@@ -15,6 +15,7 @@ from holdfast.engine.lmdb import backup, file_checks, redo_log
 from holdfast.engine.lmdb.checkpointer import Checkpointer
 from holdfast.engine.lmdb.disk_reserve import Reserve
 from holdfast.engine.lmdb.disk_space import DiskSpace, give_back
+from holdfast.engine.lmdb.disk_wait import DiskWait
 from holdfast.engine.lmdb.environment import (
     DATA_FILE,
     await_writer,
@@ -177,19 +178,30 @@ class OpenStore:
             look_seconds=self._checkpoint_seconds,
             look_if_alone=self._look_if_alone,
         )
+        pending = Pending(
+            self.env,
+            self.data,
+            self.redo,
+            self.sharing,
+            lease=lease,
+            folder=self.folder,
+            disk_space=disk_space,
+            synced=self._syncs,
+        )
         self.overlay = Overlay(
             self.env,
             log=self.redo,
             sharing=self.sharing,
             lease=lease,
-            pending=Pending(
+            pending=pending,
+            disk_wait=DiskWait(
                 self.env,
-                self.data,
+                self.folder,
                 self.redo,
                 self.sharing,
                 lease=lease,
-                folder=self.folder,
-                disk_space=disk_space,
+                pending=pending,
+                synced=self._syncs,
             ),
             disk_space=disk_space,
             file_writer=FileWriter(

@@ -26,6 +26,7 @@ from typing import Any
 from holdfast.engine.contract import Notice
 from holdfast.engine.lmdb.deferral import Deferral
 from holdfast.engine.lmdb.disk_space import DiskSpace
+from holdfast.engine.lmdb.disk_wait import DiskWait
 from holdfast.engine.lmdb.file_writes import FileWriter
 from holdfast.engine.lmdb.flusher import Flusher
 from holdfast.engine.lmdb.log_lease import CLOSED, DEFERRING, FAILED, PASSING, LogLease
@@ -70,6 +71,7 @@ class Overlay:
         sharing: Sharing,
         lease: LogLease,
         pending: Pending,
+        disk_wait: DiskWait,
         disk_space: DiskSpace,
         file_writer: FileWriter,
         synced: bool,
@@ -89,7 +91,9 @@ class Overlay:
         self._lock = threading.Lock()
         self._replaced: list[CommittedBuffer] = []  # by a flush, and still read by the writer
         self._running = False  # someone writes, above a base
+        self._listens = False  # someone of this process has subscribed to notices
         self._most_reserved = (4 if synced else 1) * RESERVED_BYTES
+        self._disk_wait = disk_wait
         self._deferral = Deferral(without_log=COMMITS_WITHOUT_LOG if synced else 0)
         self._flusher = Flusher(
             patience=MAX_WAITING_SECONDS if synced else MAX_INTERVAL_WAITING_SECONDS,
@@ -199,6 +203,7 @@ class Overlay:
         """Ends a transaction that is not committed, or was committed directly."""
         with self._lock:
             self._running = False
+            self._disk_wait.end(self._write)
             self._ended()
 
     def _ended(self) -> None:
@@ -211,34 +216,31 @@ class Overlay:
         processes follow."""
         writes, log = tx.written, self._log
         if not (writes or tx.notices or tx.later_notices or tx.cleared):
-            publish()
-            return False
+            return self._disk_wait.publish(self._pending.base, publish, self._write)
         shared = self._lease.state is PASSING
         base = self._pending.open()
         if tx.cleared or self._lease.state is FAILED or base is None:
             return self._commit_directly(tx, publish)
         if not writes and not shared:
             return self._defer(tx, base, None, publish)
-        notices = tx.notices if shared else []
-        record = log.record(writes, notices)
+        record = self._pending.record(tx, base) if shared else log.record(writes)
         if len(record) > MAX_DEFERRED_BYTES:
             return self._commit_directly(tx, publish)
         if log.position + len(record) > log.end:
             self._flush()
-            base = self._pending.open()
-            if base is None:
-                return self._commit_directly(tx, publish)
-            record = log.record(writes, notices)
+            return self._commit_otherwise(tx, publish)  # above another base
         if not self._disk_space.take(len(writes), len(record)):
             return self._commit_directly(tx, publish)
         if not shared:
             return self._defer(tx, base, record, publish)
         position = log.position
         try:
-            interrupted = self._pending.append(tx, base, record, publish)
+            interrupted = self._pending.append(tx, base, record)
         except OSError:
             return self._commit_without_log(tx, position, publish)
+        interrupted |= self._disk_wait.publish(base, publish, self._write)
         if tx.notices:
+            self._pending.tell_of_notices()
             self._notices.wake()
         return self._flush_if_due(base) or interrupted
 
@@ -306,7 +308,7 @@ class Overlay:
         base.due = True
         if flushes:
             try:
-                self._flush()
+                self._flush_now()
             except KeyboardInterrupt:
                 return True
             except HoldfastError:
@@ -337,8 +339,7 @@ class Overlay:
     # --- flushing --------------------------------------------------------------------------------
 
     def is_pending(self) -> bool:
-        """Returns whether LMDB lacks something. Read without the lock: after a commit has
-        returned, it is seen here."""
+        """Returns whether LMDB lacks something; every commit that has returned is seen here."""
         base = self._pending.newest()
         return base is not None and len(base.written) > 0
 
@@ -351,15 +352,14 @@ class Overlay:
         """Writes all that was committed into LMDB's file. It may find the disk full."""
         if self.is_pending():
             with self._lock:
-                if self._lease.taken:
-                    self._flush()
-                elif self._lease.state is not CLOSED:
-                    self._flush_all()
+                self._flush_now()
 
-    def _flush_all(self, *, wait: bool = True) -> None:
-        """Flushes what all processes have committed, for one that does not hold the lease."""
+    def _flush_now(self, *, wait: bool = True) -> None:
+        """Flushes what all processes have committed; takes the lease for that if need be."""
+        if self._lease.taken:
+            return self._flush()
         try:
-            if self._lease.acquire(wait=wait):
+            if self._lease.state is not CLOSED and self._lease.acquire(wait=wait):
                 self._pending.follow()
                 self._flush()
         finally:
@@ -369,11 +369,13 @@ class Overlay:
         """Returns what a view must read besides a snapshot of LMDB that it takes after this. If
         that snapshot is newer than `above`, it has all of it."""
         self._deferral.viewed = True
-        base = self._pending.base if self._lease.state is DEFERRING else self._pending.newest()
-        if base is None or not base.written:
+        newest = self._pending.base if self._lease.state is DEFERRING else self._pending.newest()
+        if newest is None or not newest.written:
             return None
-        if self._synced or base.end > BEGIN:
-            return base.freeze()
+        if isinstance(newest, PendingCommits):
+            return newest
+        if self._synced:
+            return newest.freeze()
         with self._lock:  # alone, where a flush waits for no disk
             base = self._pending.base
             if base is not None and self._lease.is_kept():  # else all that was kept is flushed
@@ -440,7 +442,7 @@ class Overlay:
             with self._lock:
                 self._lease.look_for_others()
         if self._synced and self._lock.acquire(blocking=False):
-            self._log.note_end()
+            self._lease.note_end()
             self._lock.release()
 
     def _flush_waiting(self, due: bool) -> bool:
@@ -457,7 +459,7 @@ class Overlay:
                 elif not self._running:
                     self._pending.drop_outdated()
                     if due and self._pending.base is not None:
-                        self._flush_all(wait=False)  # who has the lease now does it later
+                        self._flush_now(wait=False)  # who has the lease now does it later
             base = self._pending.base
             if base is not None and not self._running:
                 base.due = False
@@ -471,10 +473,8 @@ class Overlay:
         with self._lock:
             is_flushed = False
             try:
-                if self._lease.is_kept():
-                    self._flush()
-                elif self._pending.look() is not None:
-                    self._flush_all(wait=False)  # who has the lease now has the same to flush
+                if self._lease.is_kept() or self._pending.look() is not None:
+                    self._flush_now(wait=False)  # who has the lease now has the same to flush
                 is_flushed = True
             finally:
                 self._pending.drop()
@@ -484,14 +484,17 @@ class Overlay:
         """Called in a child process. Returns what must never be cleaned up there."""
         self._lock = threading.Lock()
         self._lease.forked()
-        return [base.txn for base in (*self._replaced, self._pending.base) if base is not None]
+        return [base.txn for base in self._replaced] + self._pending.forked()
 
     def settle(self) -> None:
         """Returns when every commit has ended that may have found nobody listening."""
         with self._lock:
-            if self._lease.state is CLOSED or self._sharing.listening:
+            if self._lease.state is CLOSED or self._listens:
                 return
-            self._sharing.listening = True
+            self._listens = self._sharing.listening = True
             if not self._lease.taken:
-                self._lease.acquire()
-                self._lease.release()
+                try:
+                    self._lease.acquire()
+                    self._pending.follow()
+                finally:
+                    self._disk_wait.end(self._write)

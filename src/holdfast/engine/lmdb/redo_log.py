@@ -56,7 +56,17 @@ _pack_end_into: Final = struct.Struct("<QQ").pack_into
 _unpack_end: Final = struct.Struct("<QQ").unpack
 _MASK: Final = 2**64 - 1
 _encode: Final = msgspec.msgpack.Encoder().encode
-_decode: Final = msgspec.msgpack.Decoder(Writes | tuple[Writes, list[Notice]]).decode
+
+
+class SharedRecord(msgspec.Struct, array_like=True):
+    """A record that other processes read too."""
+
+    writes: Writes
+    notices: list[Notice]
+    synced: int | None = None  # up to where the log was on disk before it; None: all of it was
+
+
+_decode: Final = msgspec.msgpack.Decoder(Writes | SharedRecord).decode
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True):
@@ -224,25 +234,38 @@ class RedoLog:
     def is_empty(self) -> bool:
         return self.position == BEGIN
 
-    def record(self, writes: Writes, notices: list[Notice] | None = None) -> bytes:
-        """Encodes `writes`, and notices for other processes, as a record of the log."""
-        body = _encode((writes, notices) if notices else writes)
+    def record(self, writes: Writes | SharedRecord) -> bytes:
+        """Encodes `writes`, with more for other processes, as a record of the log."""
+        body = _encode(writes)
         mark = self._mark
         record = _pack_head(len(body), crc32(body, mark & 0xFFFFFFFF), mark) + body
         return record + bytes(-len(record) % _PAGE) if self._synced else record
 
     def write(self, record: bytes, position: int) -> None:
-        """Writes a record at the place where the log's `position` was; it can be done again."""
+        """Writes a record at the place where the log's `position` was, and syncs it if records are
+        synced; it can be done again."""
         end = position + len(record)
         if self._synced:
             _write(self._file, record, position)
-            begin = time.perf_counter()
-            os.fdatasync(self._file)
-            self._note_sync(time.perf_counter() - begin)
+            self.sync()
         else:
             self._map[position:end] = record
             _pack_end_into(self._map, _END_AT, self._mark, end)
         self.position = end
+
+    def append(self, record: bytes, position: int) -> None:
+        """Like `write`, without the wait for the disk: `sync` follows, in this process or in
+        another one that has appended more meanwhile."""
+        if not self._synced:
+            return self.write(record, position)
+        _write(self._file, record, position)
+        self.position = position + len(record)
+
+    def sync(self) -> None:
+        """Returns when the disk has all records, of all processes."""
+        begin = time.perf_counter()
+        os.fdatasync(self._file)
+        self._note_sync(time.perf_counter() - begin)
 
     def _note_sync(self, seconds: float) -> None:
         # Short ones count more: what is measured may include a wait for Python's own lock.
@@ -263,22 +286,23 @@ class RedoLog:
         """Makes sure, as far as possible, that a record that could not be synced never counts."""
         _write(self._file, bytes(_HEAD.size), position)
 
-    def read_new(self, begin: int, end: int) -> list[NewRecord] | None:
-        """Returns the records between two places, which other processes have appended; None if
+    def read_new(self, above: int, begin: int, end: int) -> list[NewRecord] | None:
+        """Returns the records between two places, which follow the LMDB commit `above`; None if
         they are not whole."""
         content = os.pread(self._file, end - begin, begin)
+        mark = self._mark_of(above)
         step = _PAGE if self._synced else 1
         records: list[NewRecord] = []
         position = 0
         while position < len(content):
-            body = _body(content, position, self._mark)
+            body = _body(content, position, mark)
             if body is None:
                 return None
             size = _HEAD.size + len(body)
             size += -size % step
-            records.append(NewRecord(*_parts(body), size))
+            record = _shared(body)
+            records.append(NewRecord(record.writes, record.notices, size))
             position += size
-        self.position = end
         return records
 
     def read(self, above: int) -> Found:
@@ -295,7 +319,7 @@ class RedoLog:
         records: list[Writes] = []
         position = BEGIN
         while (body := _body(content, position, mark)) is not None:
-            records.append(_parts(body)[0])
+            records.append(_shared(body).writes)
             position += _HEAD.size + len(body)
             position += -position % step
         behind = _count_behind(content, position, mark)
@@ -304,7 +328,8 @@ class RedoLog:
             return Found(records, f"record {len(records) + 1} is damaged", behind + 1)
         if noted == mark and end > position:
             return Found(records, f"it ends behind record {len(records)}, and had more", 1)
-        return Found(records)  # the end, or a record in whose middle its writer was stopped
+        # The end, or records that were being written when the machine or their writer was stopped.
+        return Found(records)
 
     def records(self, above: int) -> Iterator[Writes]:
         """Returns the whole records above an LMDB commit, up to the first that is not."""
@@ -314,9 +339,9 @@ class RedoLog:
         return (self.number + above) & _MASK
 
 
-def _parts(body: bytes) -> tuple[Writes, list[Notice]]:
+def _shared(body: bytes) -> SharedRecord:
     record = _decode(body)
-    return record if isinstance(record, tuple) else (record, [])
+    return record if isinstance(record, SharedRecord) else SharedRecord(record, [])
 
 
 def _body(content: bytes, position: int, mark: int) -> bytes | None:
@@ -333,13 +358,16 @@ def _body(content: bytes, position: int, mark: int) -> bytes | None:
 
 
 def _count_behind(content: bytes, position: int, mark: int) -> int:
-    """Counts the whole records of this mark after a place that has none."""
+    """Counts the whole records of this mark after a place that has none, and had one when they were
+    written. Records that were on their way to the disk together may have got there in any order."""
     count = 0
     word = mark.to_bytes(8, "little")
     at = content.find(word, position)
     while at >= 0:
         body = _body(content, at - 8, mark)  # the mark ends the head
-        count += body is not None
+        if body is not None:
+            synced = _shared(body).synced
+            count += synced is None or synced > position
         at = content.find(word, at + (8 if body is None else 8 + len(body)))
     return count
 

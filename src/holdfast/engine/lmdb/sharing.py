@@ -8,8 +8,10 @@ kept       a process keeps the lease, and its commits wait in its memory
 holder     the process that holds the lease; if the lease is free, it was killed with it
 listening  someone has subscribed to notices
 prepared   the number of the redo log whose blocks were written
-above, end the records of the redo log that count: those that follow the LMDB commit `above`, up to
-           this place. Each is on disk before it is published, where commits are synced
+above      the LMDB commit that the records of the redo log follow
+appended   where they end
+end        up to where they are on disk, where commits are synced: views read no further
+failed     the disk has failed to sync the log: nobody relies on it any more
 """
 
 import mmap
@@ -21,7 +23,7 @@ from holdfast.engine import folder
 
 FILE_NAME: Final = "sharing"
 _BYTES: Final = 4096
-_SHARED, _KEPT, _HOLDER, _LISTENING, _PREPARED, _ABOVE, _END = range(7)
+_SHARED, _KEPT, _HOLDER, _LISTENING, _PREPARED, _ABOVE, _END, _APPENDED, _FAILED = range(9)
 
 
 def _word(place: int) -> property:
@@ -65,6 +67,8 @@ class Sharing:
     holder = _word(_HOLDER)
     listening = _flag(_LISTENING)
     prepared = _word(_PREPARED)
+    above = _word(_ABOVE)
+    failed = _flag(_FAILED)
 
     def published(self) -> tuple[int, int]:
         """Returns an LMDB commit, and the place in the log where the records after it end.
@@ -77,16 +81,50 @@ class Sharing:
         return words[_ABOVE], words[_END]
 
     def publish(self, above: int, end: int) -> None:
-        """Lets all processes read the log up to `end`. Only for the lease holder."""
+        """Lets all processes read the log up to `end`. Only for the lease holder, where nothing is
+        synced."""
         words = self._words
         if words[_ABOVE] != above:
-            words[_END] = 0
-            words[_ABOVE] = above
-        words[_END] = end
+            self.begin(above)
+        words[_APPENDED] = words[_END] = end
+
+    def begin(self, above: int) -> None:
+        """Begins with records that follow another LMDB commit. Only for the lease holder; where
+        commits are synced, while nobody else syncs."""
+        words = self._words
+        words[_END] = words[_APPENDED] = 0
+        words[_ABOVE] = above
 
     def withdraw(self) -> None:
         """Publishes nothing more: the lease holder keeps its commits to itself."""
-        self._words[_END] = self._words[_ABOVE] = 0
+        self.begin(0)
+
+    # --- where commits are synced ----------------------------------------------------------------
+
+    def appended(self) -> tuple[int, int]:
+        """Returns an LMDB commit, and the place where the records after it end, on disk or not."""
+        words = self._words
+        return words[_ABOVE], words[_APPENDED]
+
+    def append(self, above: int, end: int) -> None:
+        """Lets the writers of all processes build on the log up to `end`. Only for the lease
+        holder."""
+        assert self._words[_ABOVE] == above
+        self._words[_APPENDED] = end
+
+    def take_back(self) -> None:
+        """Takes back what the disk may not have. Only for the lease holder."""
+        self._words[_APPENDED] = self._words[_END]
+
+    def is_synced(self, above: int, end: int) -> bool:
+        """Returns whether the disk has the records up to `end`, in the log or in LMDB's file: no
+        record follows another LMDB commit before that one is on disk."""
+        words = self._words
+        return words[_ABOVE] != above or words[_END] >= end
+
+    def note_synced(self, end: int) -> None:
+        """Lets all processes read the log up to `end`. Only for who has the turn to sync."""
+        self._words[_END] = end
 
     def reset(self) -> None:
         """Forgets everything. Only for a process that has the store for itself."""

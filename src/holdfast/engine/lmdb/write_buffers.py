@@ -286,6 +286,8 @@ class PendingCommits(NamedTuple):
     above: int  # the LMDB commit
     written: Writes
     keys: list[bytes]
+    notices: list[Notice]
+    end: int  # up to where the log is in it
 
 
 class PendingView(OnlyReads, _PendingBuffer):
@@ -298,7 +300,7 @@ class PendingView(OnlyReads, _PendingBuffer):
         self._below = view
         self.space = view.space
         self.now = view.now
-        _, self.written, self._keys = waiting
+        _, self.written, self._keys, _, _ = waiting
         self.cleared = NOTHING_CLEARED
         self._clears = 0
 
@@ -382,7 +384,9 @@ class CommittedBuffer(_PendingBuffer):
         if waiting is None:
             with self._lock:
                 keys = self._in_order()
-                waiting = self._waiting = PendingCommits(self.above, self.written.copy(), keys)
+                waiting = self._waiting = PendingCommits(
+                    self.above, self.written.copy(), keys, self.notices.copy(), self.end
+                )
         return waiting
 
     def _in_order(self) -> list[bytes]:
@@ -408,9 +412,9 @@ class CommittedBuffer(_PendingBuffer):
             if self.end == end:
                 self._keys = []  # it was interrupted
             self.end = end
+            self.add_notices(other.notices, noted)
             self.take_unseen(other)
             publish(self.above, end)
-            self.add_notices(other.notices, noted)
 
     def take_record(self, record: NewRecord) -> None:
         """Takes what another process has committed."""

@@ -1,0 +1,131 @@
+"""Waits for the disk, for processes that append to one log.
+
+A process releases the lease as soon as its record is appended, so that others run and append while
+it waits. One process at a time syncs, and that covers what all of them have appended before: the
+others find it done when it is their turn. Nobody is told of a commit, and no view shows it, before
+the disk has it. A transaction that has built on what the disk lacked waits too, even if it has only
+read, or failed.
+
+If a sync fails, nobody knows what the disk has. Then all that was appended is brought into LMDB's
+file, in one commit; if that fails too, it is taken back, and all who wait for it get the error.
+"""
+
+import errno
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from holdfast.engine.folder import Folder
+from holdfast.engine.lmdb.log_lease import LogLease
+from holdfast.engine.lmdb.pending import Pending
+from holdfast.engine.lmdb.redo_log import BEGIN, RedoLog
+from holdfast.engine.lmdb.sharing import Sharing
+from holdfast.engine.lmdb.write_buffers import CommittedBuffer
+from holdfast.errors import HoldfastError, StoreFull
+
+Publish = Callable[[], None]
+Write = Callable[[None, Publish], bool]
+
+
+class DiskWait:
+    """The waits of one process. Its methods are called with the overlay's lock."""
+
+    def __init__(
+        self,
+        env: Any,
+        folder: Folder,
+        log: RedoLog,
+        sharing: Sharing,
+        *,
+        lease: LogLease,
+        pending: Pending,
+        synced: bool,
+    ) -> None:
+        self._env = env
+        self._folder = folder
+        self._log = log
+        self._sharing = sharing
+        self._lease = lease
+        self._pending = pending
+        self._synced = synced
+
+    def publish(self, base: CommittedBuffer | None, publish: Publish, write: Write) -> bool:
+        """Calls `publish` when the disk has all that the base holds, of whichever process; the
+        lease is released before that. Says whether Ctrl-C struck.
+
+        `write` brings the base into LMDB's file. Without a base, LMDB has it all.
+        """
+        if not self._synced or base is None or base.end == BEGIN:
+            publish()
+            return False
+        above, end = base.above, base.end
+        interrupted = False
+        while True:
+            try:
+                self._lease.release()
+                self._sync(above, end)
+                publish()
+                return interrupted
+            except KeyboardInterrupt:
+                interrupted = True  # too late: others may have built on it
+            except OSError:
+                return self._rescue(above, end, publish, write) or interrupted
+
+    def end(self, write: Write) -> None:
+        """Releases the lease after a transaction that has failed: what its caller does now may tell
+        of what it has read."""
+        lease = self._lease
+        if not lease.taken or lease.is_kept():
+            return
+        try:
+            with suppress(HoldfastError):
+                if self.publish(self._pending.base, _tell_no_one, write):
+                    raise KeyboardInterrupt
+        finally:
+            lease.release()
+
+    def _sync(self, above: int, end: int) -> None:
+        """Returns when the disk has the records up to `end`, synced by this process or another."""
+        sharing, folder = self._sharing, self._folder
+        if sharing.is_synced(above, end):
+            return
+        try:
+            folder.lock_syncing()
+            if sharing.is_synced(above, end):
+                return
+            if sharing.failed:
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            _, appended = sharing.appended()
+            try:
+                self._log.sync()
+            except OSError:
+                sharing.failed = True
+                raise
+            sharing.note_synced(appended)
+        finally:
+            folder.unlock_syncing()
+
+    def _rescue(self, above: int, end: int, publish: Publish, write: Write) -> bool:
+        """Brings into LMDB's file what the disk failed to sync, of all processes, or takes it
+        back."""
+        self._lease.note_failure()
+        self._lease.acquire()
+        base = self._pending.follow()
+        if self._env.info()["last_txnid"] > above:  # another process has done it
+            publish()
+            return False
+        try:
+            if base is None or base.end < end:
+                raise StoreFull(f"the disk has failed to sync {self._log.path}")
+            return write(None, publish)
+        except HoldfastError:
+            self._sharing.take_back()
+            with suppress(OSError):
+                self._log.spoil(max(BEGIN, self._sharing.published()[1]))
+            self._pending.drop()
+            raise
+
+
+def _tell_no_one() -> None:
+    """Is called when the disk has what a transaction that failed has read."""
