@@ -25,7 +25,7 @@ NameList = tuple[str, ...]
 
 _WITH_NAMES: Final = b"\x93"  # the first byte of an entity with names: an array of three
 _as_dict: Final = msgspec.structs.asdict
-# What begins an array of msgpack, by the number of its items.
+# The first bytes of a msgpack array, by the number of its items.
 _ARRAY_BEGINS: Final = tuple(
     bytes([0x90 | count]) if count < 16 else b"\xdc" + count.to_bytes(2)
     for count in range(COLLECTED_AT_ONCE + 1)
@@ -33,7 +33,7 @@ _ARRAY_BEGINS: Final = tuple(
 
 
 class Readers(NamedTuple):
-    """What reads stored entities: one, or many, which takes less time than one by one."""
+    """Functions that read stored entities: one, or many at once, which is faster."""
 
     one: Callable[[bytes], Any]
     many: Callable[[list[bytes]], list[Any]]
@@ -95,8 +95,8 @@ _read_numbered_head: Final = msgspec.msgpack.Decoder(_NumberedHead).decode
 
 
 def _readers(lists: Sequence[NameList], hook: Callable[[int, memoryview], Any]) -> Readers:
-    """Returns what reads both forms. The number of a list is the tag of a
-    struct, so that msgspec goes from the bytes to the values of the right names in one step."""
+    """Returns functions that read both forms. The number of a list is the tag of a struct, so
+    msgspec decodes the bytes into values with the right names in one step."""
     read_with_names = msgspec.msgpack.Decoder(StoredEntity, ext_hook=hook).decode
     structs = tuple(_struct(number, names) for number, names in enumerate(lists))
     numbered: Any = Union[structs] if structs else StoredEntity  # noqa: UP007
