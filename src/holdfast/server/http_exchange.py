@@ -188,12 +188,13 @@ class HttpRequest:
         end of the body."""
         if self.headers.get("content-encoding", "identity").lower() != "identity":
             raise UnsupportedContent("compressed bodies are not accepted")
+        end = time.monotonic() + seconds  # empty pieces get no more time
         is_whole = self._scope.get(IS_WHOLE)
         while not self._ended:
             if is_whole is not None and is_whole():
                 message = await self._receive()  # at once
             else:
-                message = await self._receive_within(seconds)
+                message = await self._receive_within(end - time.monotonic())
             if message["type"] == "http.disconnect":
                 raise ClientGone("the request ended before its body did")
             self._ended = not message.get("more_body", False)
