@@ -160,9 +160,9 @@ def test_who_guesses_passwords_has_to_wait(tmp_path: Path) -> None:
 def test_a_form_without_its_token_is_refused(server: Server) -> None:
     visitor = Visitor(server)
     visitor.get("/ui/default/")
-    *begin, last = visitor.token
+    other_end = "y" if visitor.token.endswith("x") else "x"
 
-    for token in ("", "forged", "".join(begin) + ("y" if last == "x" else "x")):
+    for token in ("", "forged", visitor.token[:-1] + other_end):
         visitor.token = token
         assert visitor.post("/ui/-/theme", theme="dark").status == 403
 
