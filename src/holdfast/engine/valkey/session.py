@@ -54,7 +54,7 @@ _KEEP_AGAIN_SECONDS: Final = 30.0
 _CLAIM_MS: Final = int(CLAIM_SECONDS * 1000)
 _PROMISE_MS: Final = 50  # a session that waits for its claim asks more often than that
 _FIRST_CLAIM_PAUSE: Final = 0.0005
-_LONGEST_CLAIM_PAUSE: Final = 0.008
+_LONGEST_CLAIM_PAUSE: Final = 0.001  # beside 8 processes 8 ms gave 0.6 of the commits, 0.5 ms 0.9
 _VERSION: Final = 1  # rows have none of their own: the log knows what was changed
 
 Pairs = list[tuple[bytes, Row]]
