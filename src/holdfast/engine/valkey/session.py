@@ -140,6 +140,7 @@ class SpaceSession:
             else:
                 reply, *more = self._servers.ask(self._place.slot, [command, *self._beside()])
         except Unanswered as problem:
+            self._lane = None  # a claim ends by itself: `close` need not look for a lost server
             raise Unreachable(str(problem)) from problem
         version, id, changes, *rest = reply
         if changes is None:
