@@ -1,14 +1,14 @@
 """A store on PostgreSQL, and its round trips, for the tests of that engine."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
 
 from holdfast.engine import open_engine
-from holdfast.engine.contract import Transaction
+from holdfast.engine.contract import Notice, Transaction
 from holdfast.engine.postgres.connection import Connection as PostgresConnection
-from holdfast.engine.remote import RemoteEngine
+from holdfast.engine.remote import Commit, RemoteEngine
 from tests.servers import Servers
 
 
@@ -43,3 +43,22 @@ def increment(tx: Transaction) -> int:
     number = int(tx.get(b"n") or b"0") + 1
     tx.put(b"n", b"%d" % number)
     return number
+
+
+def commit_of(
+    key: bytes,
+    value: bytes,
+    read: dict[bytes, int] | None = None,
+    notices: Sequence[Notice] = (),
+) -> Commit:
+    """Returns a commit to the whole store that puts one pair."""
+    return Commit(
+        space=b"",
+        keys=read or {},
+        ranges=[],
+        clears=[],
+        puts={key: value},
+        deletes=[],
+        adds={},
+        notices=list(notices),
+    )

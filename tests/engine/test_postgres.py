@@ -14,6 +14,7 @@ import pytest
 import holdfast
 from holdfast.engine import open_engine
 from holdfast.engine.contract import Engine, Notice, Transaction
+from holdfast.engine.postgres import statements
 from holdfast.engine.postgres.connection import Connection as PostgresConnection
 from holdfast.engine.remote import RemoteEngine
 from holdfast.errors import (
@@ -21,8 +22,9 @@ from holdfast.errors import (
     Conflict,
     StoreForked,
     StoreUnreachable,
+    StoreUnusable,
 )
-from tests.engine.postgres_engine import engine, exchanges, increment, url
+from tests.engine.postgres_engine import commit_of, engine, exchanges, increment, url
 from tests.processes import start
 from tests.stores import Stores
 
@@ -198,80 +200,20 @@ def test_a_space_that_is_locked_costs_one_round_trip_more_and_is_released_at_the
     other.close()
 
 
-def test_who_has_a_turn_holds_up_only_those_that_want_the_same(
-    engine: RemoteEngine, url: str
-) -> None:
-    other = open_engine(url, durability="interval")
-    engine.transact(increment)
-    engine._runs._contention._until[b"n"] = float("inf")
-    runs = []
-
-    def work(tx: Transaction) -> int:
-        runs.append(1)
-        if len(runs) == 2:  # the first run was on guesses
-            other.transact(lambda tx: tx.put(b"m", b"not held up"))
-        return increment(tx)
-
-    assert engine.transact(work) == 2
-    assert len(runs) == 2
-    assert engine.stats()["conflicts"] == 0
-    other.close()
-
-
-def test_transactions_take_turns_in_what_they_read_and_write(
-    engine: RemoteEngine, url: str
-) -> None:
-    engine.transact(increment)
+def test_a_refused_statement_leaves_no_transaction_open_behind_it(engine: RemoteEngine) -> None:
     backend: Any = engine.backend
-    session = backend.turn_session(b"", [b"n"])
-    [[_, version]], _ = session.fetch([b"n"], [])
-    read: list[Any] = []
 
-    def wait_and_read() -> None:
-        waiting = backend.turn_session(b"", [b"n", b"other"])
-        read.append(waiting.fetch([b"n"], [])[0][0].value)
-        waiting.close()
+    def divide_by_zero() -> None:
+        with backend.lent() as connection:
+            connection.send(statements.BEGIN)
+            connection.send_sql("SELECT 1 / 0")
+            connection.sync()
+            connection.exchange()
 
-    thread = threading.Thread(target=wait_and_read)
-    thread.start()
-    with psycopg.connect(url, autocommit=True) as plain:
-        waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
-        while plain.execute(waiting).fetchone() == (0,):
-            assert not read
-    session.commit(_commit_of(b"n", b"5", {b"n": version}))
-    thread.join()
+    with pytest.raises(StoreUnusable, match="division by zero"):
+        divide_by_zero()
 
-    assert read == [b"5"]
-
-
-def test_a_turn_that_reads_two_moments_and_writes_nothing_is_run_again(
-    engine: RemoteEngine, url: str
-) -> None:
-    other = open_engine(url, durability="interval")
-    numbers = iter(range(10))
-
-    def change(tx: Transaction) -> None:
-        number = b"%d" % next(numbers)
-        tx.put(b"a", number)
-        tx.put(b"b", number)
-
-    engine.transact(change)
-    other.transact(change)
-    engine._runs._contention._until[b"a"] = float("inf")
-    runs = []
-
-    def work(tx: Transaction) -> Any:
-        runs.append(1)
-        first = tx.get(b"a")
-        if first == b"0":  # as remembered
-            tx.put(b"c", b"")
-            return None
-        if len(runs) == 2:
-            other.transact(change)
-        return first, tx.get(b"b")
-
-    assert engine.transact(work) == (b"2", b"2")
-    other.close()
+    assert engine.transact(increment) == 1
 
 
 def test_a_wrong_guess_is_answered_with_the_truth_and_leaves_nothing_behind(
@@ -366,24 +308,9 @@ def test_a_commit_that_was_given_up_is_never_made_even_if_it_arrives_late(
     assert backend.settle(connection.id, connection.attempts) is False
     connection.attempts -= 1  # now the message arrives
     with pytest.raises(Exception):  # noqa: B017, PT011  # whatever it is called: it is not made
-        late.commit(_commit_of(b"n", b"too late"))
+        late.commit(commit_of(b"n", b"too late"))
 
     assert engine.transact(increment) == 2
-
-
-def _commit_of(key: bytes, value: bytes, read: dict[bytes, int] | None = None) -> Any:
-    from holdfast.engine.remote import Commit
-
-    return Commit(
-        space=b"",
-        keys=read or {},
-        ranges=[],
-        clears=[],
-        puts={key: value},
-        deletes=[],
-        adds={},
-        notices=[],
-    )
 
 
 # --- processes ------------------------------------------------------------------------------------
@@ -475,8 +402,6 @@ def test_the_table_is_read_by_its_index_whatever_the_planner_thought_of_it_first
     backend: Any = engine.backend
     with backend.lent() as connection:
         for statement in ("GET", "PAGE", "PAGE_BACK"):
-            from holdfast.engine.postgres import statements
-
             prepared = getattr(statements, statement)
             arguments = "'{}'" if statement == "GET" else r"'\x00', '\xff', 10"
             connection.send_sql(f"EXPLAIN EXECUTE {prepared.name.decode()} ({arguments})")

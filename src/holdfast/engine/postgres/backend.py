@@ -200,6 +200,7 @@ class PostgresBackend:
         try:
             yield connection
         except Refused as error:
+            connection.broken = True  # a transaction may still be open, in which everything fails
             raise self.explain(error) from error
         except BaseException:
             connection.broken = True
@@ -284,6 +285,7 @@ class PostgresBackend:
             if notice_bytes > _USUAL_NOTICE_BYTES:
                 connection.send(sql.FORGET_LARGE_NOTICES, INT8.pack(KEPT_NOTICE_BYTES))
             connection.sync()
+            connection.leave_behind()
 
     def explain(self, error: Refused) -> HoldfastError:
         """Returns the error to raise for an error of PostgreSQL."""

@@ -146,15 +146,13 @@ class Connection:
             raise self._lost(error) from error
         self._sent[-1].append(None)
 
-    def sync(self) -> int:
-        """Ends a batch, which is a transaction unless it has a BEGIN or COMMIT of its own. Returns
-        the number of the batch in the next exchange."""
+    def sync(self) -> None:
+        """Ends a batch, which is a transaction unless it has a BEGIN or COMMIT of its own."""
         try:
             self._pq.pipeline_sync()
         except psycopg.Error as error:
             raise self._lost(error) from error
         self._sent.append([])
-        return len(self._sent) - 2 - self._owed
 
     @property
     def batch(self) -> list[Statement | None]:
@@ -163,7 +161,8 @@ class Connection:
 
     @property
     def has_failed(self) -> bool:
-        """Whether an error has left a transaction open, which has to be ended."""
+        """Whether an error has left a transaction open, which has to be ended. Known once all
+        replies are read."""
         return bool(self._pq.transaction_status == pq.TransactionStatus.INERROR)
 
     def leave_behind(self) -> None:
@@ -174,14 +173,13 @@ class Connection:
             raise self._lost(error) from error
         self._owed = len(self._sent) - 1
 
-    def exchange(self, *, strict: bool = True, awaited: int | None = None) -> list[list[Reply]]:
-        """Sends all that was synced, and returns the replies of each batch, or of the first
-        `awaited`. The first error of these is raised, once all replies are read; no one hears of
-        those in later batches. Costs 1 round trip."""
+    def exchange(self, *, strict: bool = True) -> list[list[Reply]]:
+        """Sends all that was synced, and returns the replies of each batch. The first error is
+        raised, once all replies are read; no one hears of those in batches that were left behind.
+        Costs 1 round trip."""
         owed = self._owed
-        last = len(self._sent) - 1 if awaited is None else owed + awaited
-        batches, self._sent = self._sent[:last], self._sent[last:]
-        self._owed = len(self._sent) - 1
+        batches, self._sent = self._sent[:-1], self._sent[-1:]
+        self._owed = 0
         replies: list[list[Reply]] = []
         refused: Refused | None = None
         try:

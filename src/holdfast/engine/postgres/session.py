@@ -188,18 +188,22 @@ class PostgresSession:
             if not self._reading:
                 connection.enrol()
             early = self._backend.is_early(known)
-            answer = self._send_commit(connection, commit, version, asked, early)
+            noted = msgspec.msgpack.encode(commit.notices) if commit.notices else None
+            answer = self._send_commit(connection, commit, version, noted, asked, early)
             if answer.get_value(0, 0) != _MADE:
                 self._pending = -1 if self._backend.flushes else None
                 return answer
             self.committed = True
             commits = answer.get_value(0, 3)
             known.note_commit(None if commits is None else INT8.unpack(commits)[0])
+            # Each in a transaction that nobody waits for, and only after a commit that was made: in
+            # a transaction that was refused, every statement fails but its end.
             if not early and answer.get_value(0, 4) != _NOBODY:
-                # In a transaction that nobody waits for.
                 connection.send(sql.NOTIFY)
                 connection.sync()
                 connection.leave_behind()
+            if noted is not None:
+                self._backend.clean_some(connection, len(noted))
             return Committed(version)
         except Refused as error:
             raise self._refusal(connection, error, commit) from error
@@ -218,13 +222,13 @@ class PostgresSession:
         connection: Connection,
         commit: Commit,
         version: int,
+        noted: bytes | None,
         asked: Parameters,
         early: bool,
     ) -> Reply:
         """Sends a commit and what follows it, and returns the reply of the function."""
         send = connection.send
         portions = _portions(commit.puts)
-        noted = msgspec.msgpack.encode(commit.notices) if commit.notices else None
         flushes = early and self._backend.flushes
         begun = self._reading or flushes or len(portions) > 1
         if begun and not self._reading:
@@ -250,11 +254,9 @@ class PostgresSession:
         # In one batch with the commit, so that the server answers both together.
         if flushes:
             send(sql.FLUSH, b"%d" % connection.attempts)
-        number = connection.sync()
+        connection.sync()
         self._reading = False
-        if noted is not None:
-            self._backend.clean_some(connection, len(noted))
-        return connection.exchange(awaited=number + 1)[number][place]
+        return connection.exchange()[-1][place]
 
     def _checks(self, commit: Commit) -> Parameters:
         """Returns what was read; a session that holds the lock need not ask whether it has
