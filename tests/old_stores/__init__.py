@@ -1,0 +1,1 @@
+"""Stores that earlier versions wrote, which every later version must read."""
