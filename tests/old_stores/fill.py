@@ -11,7 +11,7 @@ With `--kill` the process ends without closing the store, so that its last commi
 import os
 import sys
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import holdfast
 from holdfast.entities.messages import PutEntity
@@ -100,10 +100,11 @@ def fill(store: holdfast.Store) -> None:
 
 
 def main(folder: str, *options: str) -> None:
-    durability = "interval" if "--kill" in options else "commit"
+    is_killed = "--kill" in options
+    durability: Literal["commit", "interval"] = "interval" if is_killed else "commit"
     store = holdfast.open(folder, durability=durability, clock=Clock(NOW))
     fill(store)
-    if "--kill" in options:
+    if is_killed:
         os._exit(0)
     store.close()
 
