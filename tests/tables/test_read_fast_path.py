@@ -14,7 +14,15 @@ from holdfast.tables.queries import Query
 from holdfast.tables.read_fast_path import fast_page
 from holdfast.tables.reads import get_page
 from tests.stores import Stores
-from tests.tables.schemas import example, hash_on, proj_of, simple, static_on, version
+from tests.tables.schemas import (
+    example,
+    hash_on,
+    proj_of,
+    range_on,
+    simple,
+    static_on,
+    version,
+)
 
 VALUES = st.sampled_from(["a", "b", "a" * 300, "", None, 7, {"eq": "a"}, {"node": 1}])
 BOUNDS = st.dictionaries(
@@ -22,12 +30,17 @@ BOUNDS = st.dictionaries(
     st.sampled_from(["a", "b", "", None]),
     max_size=2,
 )
+TIMES = st.dictionaries(
+    st.sampled_from(["lt", "le", "gt", "ge", "eq", "GE", "no"]),
+    st.sampled_from([version(1), version(2), "1970-01-01T00:00:02Z", "never", None]),
+    max_size=2,
+)
 QUERIES = st.fixed_dictionaries(
     {},
     optional={
         "name": VALUES,
         "property": VALUES | BOUNDS,
-        "tid": st.sampled_from([version(1), version(2), {"ge": version(2)}, {"le": version(1)}]),
+        "tid": st.sampled_from([version(1), version(2), {"node": 1}, {}, None]) | TIMES,
         "value": VALUES,
     },
 )
@@ -86,6 +99,8 @@ def test_the_usual_queries_take_the_short_way(store: Store) -> None:
         latest = fast_page(view.raw, plan, None, {"name": "a", "property": "b"}, 1)
         some = fast_page(view.raw, plan, None, {"name": "a", "property": {"ge": "b"}}, 20)
         by_value = fast_page(view.raw, plan, "by_value", {"value": "a"}, None)
+        since = {"name": "a", "property": "b", "tid": {"ge": version(2)}}
+        recent = fast_page(view.raw, plan, None, since, 20)
 
     assert latest is not None
     assert [item["tid"] for item in latest.items] == [version(3)]
@@ -93,6 +108,53 @@ def test_the_usual_queries_take_the_short_way(store: Store) -> None:
     assert some.count == 3
     assert by_value is not None
     assert by_value.count == 3
+    assert recent is not None
+    assert [item["tid"] for item in recent.items] == [version(3), version(2)]
+
+
+OF_TYPE: dict[str, Callable[[int], Any]] = {"int": int, "string": str}
+OPERANDS: dict[str, Any] = {
+    "int": st.integers(-1, 6),
+    "string": st.sampled_from(["", "0", "1", "11", "2", "3", "a"]),
+}
+
+
+@given(data=st.data())
+@settings(max_examples=5, deadline=None)
+@pytest.mark.parametrize("type", ["int", "string"])
+@pytest.mark.parametrize("order", ["asc", "desc"])
+def test_bounds_on_the_last_element_take_the_short_way(
+    stores: Stores, type: str, order: str, data: st.DataObject
+) -> None:
+    with stores.open() as store:
+        attributes = {"key": "string", "place": type, "value": "string"}
+        index = [hash_on("key"), range_on("place", order)]
+        store.tables.create(simple(attributes=attributes, index=index))
+        for place in range(5):
+            store.tables.put("simple", {"key": "a", "place": OF_TYPE[type](place)})
+        operators = st.sampled_from(["lt", "le", "gt", "ge"])
+        with store.view() as view:
+            plan = catalogue.find(view.raw, "simple")
+            for _ in range(20):
+                bounds = data.draw(st.dictionaries(operators, OPERANDS[type], min_size=1))
+                keys, limit = {"key": "a", "place": bounds}, data.draw(st.sampled_from([1, 3, 9]))
+                long = get_page(view.raw, plan, Query(attributes=keys, limit=limit))
+
+                short = fast_page(view.raw, plan, None, keys, limit)
+
+                assert short == long or (short is None and long.count == 0)
+
+
+def test_equality_on_every_element_takes_the_long_way_to_an_etag(store: Store) -> None:
+    fill(store)
+    keys = {"name": "a", "property": "b"}
+
+    with store.view() as view:
+        plan = catalogue.find(view.raw, "example")
+        for tid in (version(2), {"eq": version(2)}, {"EQ": version(2)}):
+            assert fast_page(view.raw, plan, None, {**keys, "tid": tid}, 1) is None
+            query = Query(attributes={**keys, "tid": tid}, limit=1)
+            assert get_page(view.raw, plan, query).etag is not None
 
 
 @pytest.mark.parametrize(

@@ -131,9 +131,9 @@ class Index:
         self.projection = Projection(
             self.decoder, [attribute.name for attribute in carried], range(len(carried))
         )
-        # The first elements of the index by their number: those that a query fixes, but not all.
+        # The first elements of the index, by how many of them a query names.
         path = [(element.name, element.part) for element in (*hashes, *ranges)]
-        self.paths = {count: path[:count] for count in (0, *range(len(hashes), len(path)))}
+        self.paths = {count: path[:count] for count in (0, *range(len(hashes), len(path) + 1))}
         self.place = b""  # below all rows or entries of a space; set by the plan
         self.token_seed = 0  # of the digests in page tokens; set by the plan
         self.prefix = b"" if id is None else pack_int(id)

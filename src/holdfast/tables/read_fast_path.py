@@ -2,8 +2,8 @@
 a limit.
 
 It returns the same page as `reads.get_page`, at half the cost. For any other query (a whole key,
-which has an etag, a static attribute, a row that will expire, a large page, any mistake) it returns
-None, and the caller uses `get_page`, which also raises the errors.
+whose page has an etag; a static attribute; a row that will expire; a large page; any mistake) it
+returns None, and the caller uses `get_page`, which also raises the errors.
 """
 
 from typing import Any, Final
@@ -67,11 +67,17 @@ def fast_page(
 
 def _range(index: Index, base: bytes, attributes: Any) -> tuple[bytes, bytes] | None:
     """Returns the range of keys of `attributes`, if they are the first elements of the index."""
-    if type(attributes) is not dict or len(attributes) not in index.paths:
+    if type(attributes) is not dict:
+        return None
+    path = index.paths.get(len(attributes))
+    if path is None:
+        return None
+    # A page for a whole key has an etag; bounds on the last element make it a slice.
+    if len(path) == len(index.elements) and type(attributes.get(path[-1][0])) is not dict:
         return None
     prefix = base
     try:
-        for name, part in index.paths[len(attributes)]:
+        for name, part in path:
             value = attributes[name]
             if type(value) is dict:
                 return _bounded(index, base, attributes, prefix, name)
@@ -98,7 +104,10 @@ def _bounded(
         [(operator, text)] = operators.items()
         if type(text) is str and operator in _BOUNDS:
             return _bounded_by_text(operator, prefix, prefix + text_part(text))
-    begin, end = bounds(element, range_predicate(element, operators), prefix)
+    predicate = range_predicate(element, operators)
+    if len(attributes) == len(index.elements) and [name for name, _ in predicate] == ["eq"]:
+        return None
+    begin, end = bounds(element, predicate, prefix)
     return (begin, end) if begin < end else None
 
 
