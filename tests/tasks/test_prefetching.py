@@ -10,8 +10,8 @@ from holdfast.errors import BadInput
 from holdfast.limits import MAX_PREFETCH_WAIT_SECONDS, PREFETCH_SECONDS
 from holdfast.store import Store
 from holdfast.tasks import Run, Tasks, Worker
-from holdfast.tasks.orders import round_robin
 from holdfast.tasks.prefetching import Prefetched
+from holdfast.tasks.queue_order import round_robin
 from tests.stores import Stores
 from tests.tasks.waiting import until
 

@@ -9,7 +9,7 @@ from holdfast.cli.location import Location, location_options
 from holdfast.cli.output import Output
 
 if TYPE_CHECKING:
-    from holdfast.tasks.program import WorkerOptions
+    from holdfast.tasks.worker_program import WorkerOptions
 
 
 @click.command("worker")
@@ -82,8 +82,8 @@ def command(location: Location, /, out: Output, modules: tuple[str, ...], **opti
     Example: holdfast worker shop.tasks --data data --threads 8
     """
     from holdfast.errors import HoldfastError
-    from holdfast.tasks.program import Program
-    from holdfast.tasks.program_log import start_logging
+    from holdfast.tasks.worker_log import start_logging
+    from holdfast.tasks.worker_program import Program
 
     if not modules and not options["allow"]:
         raise click.UsageError("Name a module with tasks: holdfast worker MODULE[:REGISTRY]")
@@ -102,7 +102,7 @@ def _given(
 ) -> "WorkerOptions":
     from holdfast.cli.location import server_url
     from holdfast.tasks.loading import Source
-    from holdfast.tasks.program import WorkerOptions
+    from holdfast.tasks.worker_program import WorkerOptions
 
     script = options.pop("qless_script")
     opener: dict[str, Any] = {}

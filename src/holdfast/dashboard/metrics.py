@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from holdfast.dashboard.charts import Chart, Line
 from holdfast.dashboard.pages import action, page
-from holdfast.dashboard.recorded import RANGES, Recorded
+from holdfast.dashboard.recorded_history import RANGES, Recorded
 from holdfast.dashboard.visit import Visit
 from holdfast.errors import BadInput, BadRange, HoldfastError
 from holdfast.limits import (

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 from holdfast.dashboard.charts import Chart, Line
 from holdfast.dashboard.pages import page
-from holdfast.dashboard.recorded import RANGES, Range, Recorded
+from holdfast.dashboard.recorded_history import RANGES, Range, Recorded
 from holdfast.dashboard.visit import Visit
 from holdfast.error_text import counted
 from holdfast.limits import QUEUES_ON_OVERVIEW

@@ -4,7 +4,7 @@ from holdfast.dashboard import histograms, job_filters
 from holdfast.dashboard.charts import Chart, Line
 from holdfast.dashboard.pages import action, page
 from holdfast.dashboard.queues import LIMITS, limits_of
-from holdfast.dashboard.recorded import RANGES, Recorded
+from holdfast.dashboard.recorded_history import RANGES, Recorded
 from holdfast.dashboard.visit import Visit
 from holdfast.errors import BadInput
 from holdfast.limits import JOBS_PER_PAGE

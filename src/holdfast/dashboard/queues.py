@@ -1,7 +1,7 @@
 """All queues of a space, and what can be done to one of them."""
 
 from holdfast.dashboard.pages import action, page
-from holdfast.dashboard.recorded import Recorded
+from holdfast.dashboard.recorded_history import Recorded
 from holdfast.dashboard.visit import Visit
 from holdfast.limits import QUEUES_PER_PAGE
 from holdfast.server.http_exchange import HttpResponse

@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, quote, urlencode
 
 import msgspec
 
-from holdfast.dashboard import copying, templates
+from holdfast.dashboard import copied_commands, templates
 from holdfast.dashboard.menu import menu
 from holdfast.dashboard.sessions import LoginSession
 from holdfast.errors import BadInput
@@ -165,7 +165,7 @@ class Visit:
         """Returns the page; with `?format=json` or, if it has `rows`, `?format=csv` its data."""
         wanted = self.parameter("format")
         if wanted == "json":
-            return HttpResponse(copying.as_json(self.calls))
+            return HttpResponse(copied_commands.as_json(self.calls))
         if wanted == "csv" and rows is not None:
             return HttpResponse(as_csv(*rows), content_type="text/csv; charset=utf-8")
         if wanted:
@@ -177,7 +177,7 @@ class Visit:
             title=title,
             spaces=await self._spaces(),
             totals=await self._totals(),
-            copied=copying.commands(self, calls),
+            copied=copied_commands.commands(self, calls),
             has_csv=rows is not None,
             sections=menu(self.served),
             **values,

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from math import ceil
 from typing import Final
 
-from holdfast.events import board_rows, digests
+from holdfast.events import board_rows, distinct_counters
 from holdfast.events.board_rows import Candidate, Rows
 from holdfast.events.codec import (
     BOARD,
@@ -88,8 +88,8 @@ def count(
         known = _count_on(cache, record, value, tracked, scaled)
         if counted and (not known or record.flags & MIXED):
             record.digests += value.digest
-            if len(record.digests) > digests.PENDING_BYTES:
-                digests.settle(cache, record)
+            if len(record.digests) > distinct_counters.PENDING_BYTES:
+                distinct_counters.settle(cache, record)
         elif not counted and not known:
             record.flags |= MIXED | PARTIAL
 

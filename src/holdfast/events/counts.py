@@ -13,7 +13,7 @@ from math import ceil, sqrt
 from typing import Final
 
 from holdfast.errors import BadInput, CountersWithoutTimes
-from holdfast.events import digests, sets, sketch, timed_counters
+from holdfast.events import distinct_counters, sets, sketch, timed_counters
 from holdfast.events.codec import KEPT, MIXED, PARTIAL, SCORED, WINDOWED, Record
 from holdfast.events.record_cache import RecordCache, RecordWriter
 from holdfast.events.records import Distinct
@@ -37,7 +37,7 @@ def distinct(
         size = _exact_size(cache, records[0])
         if size is not None:
             return Distinct(count=size, exact=True)
-    known = [digests.known(cache, record) for record in records]
+    known = [distinct_counters.known(cache, record) for record in records]
     if not any(record.is_dense for record in records):
         found = _of_sets([set(each) for each in known], operation)
         return Distinct(count=len(found), exact=not incomplete, incomplete=incomplete)
@@ -46,7 +46,7 @@ def distinct(
         if counted is not None:
             return Distinct(count=counted, exact=True)
     sketches = [
-        digests.registers_of(cache, record, each)
+        distinct_counters.registers_of(cache, record, each)
         for record, each in zip(records, known, strict=True)
     ]
     return _estimate(sketches, operation, incomplete)
@@ -220,12 +220,13 @@ def keep_union(
         return
     if any(each.flags & MIXED for each in sources):
         record.flags |= MIXED
-    known = [digests.known(cache, each) for each in sources]
+    known = [distinct_counters.known(cache, each) for each in sources]
     together = list(dict.fromkeys(digest for each in known for digest in each))
     if not any(each.is_dense for each in sources) and len(together) <= EXACT_DISTINCT:
         record.digests = b"".join(together)
         return
     sketches = [
-        digests.registers_of(cache, each, own) for each, own in zip(sources, known, strict=True)
+        distinct_counters.registers_of(cache, each, own)
+        for each, own in zip(sources, known, strict=True)
     ]
-    digests.store_sketch(cache, record, sketch.union(sketches))
+    distinct_counters.store_sketch(cache, record, sketch.union(sketches))

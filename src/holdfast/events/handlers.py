@@ -16,8 +16,8 @@ from holdfast.events.compiled_expressions import (
     compile_stream,
     compile_targets,
 )
+from holdfast.events.event_fast_path import PlainHandler, plain_handler
 from holdfast.events.expressions import Attribute, Expression
-from holdfast.events.plain_events import PlainHandler, plain_handler
 from holdfast.events.records import DEFAULT_SCHEMA
 from holdfast.events.schema import Handler, Operation
 from holdfast.events.scope import Scope, Strings, encoded

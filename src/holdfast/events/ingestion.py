@@ -12,12 +12,12 @@ from holdfast.engine.contract import Transaction
 from holdfast.errors import BadInput, HoldfastError, InvalidEvent, InvalidEventSchema
 from holdfast.events.deployment import deployed
 from holdfast.events.dry_run import DryRun
+from holdfast.events.event_fast_path import PlainRun, expansions_of
 from holdfast.events.event_run import Enqueue, EventRun
 from holdfast.events.expressions import ExpressionProblem
 from holdfast.events.flux_dialect import read_flux_handler
 from holdfast.events.handlers import CompiledHandler, HandlerPlan, plan
 from holdfast.events.layout import keys_of
-from holdfast.events.plain_events import PlainRun, expansions_of
 from holdfast.events.record_cache import RecordWriter
 from holdfast.events.records import (
     DEFAULT_SCHEMA,

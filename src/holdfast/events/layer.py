@@ -7,7 +7,7 @@ from holdfast.declarations import operation
 from holdfast.engine.contract import Transaction
 from holdfast.error_text import shown
 from holdfast.errors import AnswerTooLarge, BadInput
-from holdfast.events import deployment, fan_outs, kept_results, numbers, record_cache
+from holdfast.events import deployment, fan_outs, numbers, record_cache, stored_results
 from holdfast.events import settings as space_settings
 from holdfast.events.explanations import explain
 from holdfast.events.ingestion import (
@@ -364,7 +364,7 @@ class Events:
 
         Reads up to 66 keys for each, writes up to 67.
         """
-        return kept_results.keep_distinct(self._tx, self._reads(), keys, since, ttl)
+        return stored_results.keep_distinct(self._tx, self._reads(), keys, since, ttl)
 
     @operation()
     def keep_members(
@@ -381,7 +381,7 @@ class Events:
         Takes what `members` takes; the key of the answer is an ordinary set. `complete` is False if
         there are more than `limit`. Reads what `members` reads, writes 1 key, or 2 for each member.
         """
-        return kept_results.keep_members(
+        return stored_results.keep_members(
             self._tx, self._reads(), keys, op, since, until, limit, ttl
         )
 
@@ -399,7 +399,7 @@ class Events:
         Takes what `top` takes; the key of the answer is an ordinary leaderboard. Reads what `top`
         reads, writes 1 key for each entry.
         """
-        return kept_results.keep_top(self._tx, self._reads(), keys, k, ttl, last, schema)
+        return stored_results.keep_top(self._tx, self._reads(), keys, k, ttl, last, schema)
 
     @operation(reads=True)
     def aggregate(

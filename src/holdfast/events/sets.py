@@ -15,7 +15,7 @@ durable commit is the number of pages that it writes.
 from operator import itemgetter
 from typing import Final, TypeAlias
 
-from holdfast.events import digests
+from holdfast.events import distinct_counters
 from holdfast.events.codec import (
     FANNED_OUT,
     MIXED,
@@ -130,8 +130,8 @@ def _add(
         _move(record, value, found, takes_older=takes_older)
     if record.size > HEAD_MEMBERS or len(record.head) > HEAD_BYTES:
         _move_to_archive(cache, record)
-    if len(record.digests) > digests.PENDING_BYTES:
-        digests.settle(cache, record)
+    if len(record.digests) > distinct_counters.PENDING_BYTES:
+        distinct_counters.settle(cache, record)
 
 
 def remove(cache: RecordWriter, record: Record, raw: bytes) -> bool:
@@ -211,10 +211,10 @@ def _move_to_archive(cache: RecordWriter, record: Record) -> None:
     if record.bound <= HEAD_MEMBERS:
         return  # a few long values; there will be no more of them
     if record.bundles < min(2 + record.bound // HEAD_MEMBERS, MAX_BUNDLES):
-        digests.archive(cache, record, record.head)
+        distinct_counters.archive(cache, record, record.head)
         record.head, record.size = b"", 0
         return
-    merged = _merged(record.head, digests.read_archive(cache, record)[1])
+    merged = _merged(record.head, distinct_counters.read_archive(cache, record)[1])
     if len(merged) > record.bound:
         record.flags |= PARTIAL
     _repack(cache, record, merged[: record.bound])
@@ -222,8 +222,8 @@ def _move_to_archive(cache: RecordWriter, record: Record) -> None:
 
 def _repack(cache: RecordWriter, record: Record, entries: list[bytes]) -> None:
     """Stores all members of a set again, in the form that suits their number."""
-    known, _ = digests.read_archive(cache, record)
-    known = digests.absorbed(cache, record, known)
+    known, _ = distinct_counters.read_archive(cache, record)
+    known = distinct_counters.absorbed(cache, record, known)
     packed = _joined(entries)
     archive = b""
     record.size = len(entries)
@@ -236,7 +236,7 @@ def _repack(cache: RecordWriter, record: Record, entries: list[bytes]) -> None:
         record.head, record.size, archive = b"", 0, packed
     else:
         record.head = packed
-    digests.rewrite(cache, record, known, archive)
+    distinct_counters.rewrite(cache, record, known, archive)
 
 
 def _joined(entries: list[bytes]) -> bytes:
@@ -267,8 +267,8 @@ def _add_row(
         note_change(cache, record, value_part(value.raw), value.raw if old else None)
     if counted and (old is None or record.flags & MIXED):
         record.digests += value.digest
-        if len(record.digests) > digests.PENDING_BYTES:
-            digests.settle(cache, record)
+        if len(record.digests) > distinct_counters.PENDING_BYTES:
+            distinct_counters.settle(cache, record)
     if old is None:
         record.size += 1
         if not counted:
@@ -374,7 +374,7 @@ def newest_values(cache: RecordCache, record: Record, limit: int) -> list[bytes]
 
 def _entries(cache: RecordCache, record: Record) -> list[bytes]:
     """Returns all members of a packed set as entries, newest first."""
-    _, older = digests.read_archive(cache, record)
+    _, older = distinct_counters.read_archive(cache, record)
     merged = _merged(record.head, older)
     return merged if record.bound == UNBOUNDED else merged[: record.bound]
 
@@ -409,5 +409,5 @@ def exact_size(cache: RecordCache, record: Record) -> int | None:
     """Returns the number of members if none was ever evicted; compaction may still evict some."""
     if record.has_rows:
         return record.size
-    count = len(_merged(record.head, digests.read_archive(cache, record)[1]))
+    count = len(_merged(record.head, distinct_counters.read_archive(cache, record)[1]))
     return count if count <= record.bound else None

@@ -7,7 +7,6 @@ each call.
 from holdfast.jobs.arguments import JsonText
 from holdfast.jobs.bulk import BulkAction
 from holdfast.jobs.failures import Match
-from holdfast.jobs.figures import QueueFigures, TimesFigures
 from holdfast.jobs.imports import (
     Imported,
     ImportedDay,
@@ -18,6 +17,7 @@ from holdfast.jobs.imports import (
 )
 from holdfast.jobs.layer import REMOVERS, Jobs
 from holdfast.jobs.logs import LogLine
+from holdfast.jobs.queue_figures import QueueFigures, TimesFigures
 from holdfast.jobs.records import (
     Batch,
     DeadLetters,

@@ -15,12 +15,12 @@ from holdfast.jobs.cancellation import CancelOperations
 from holdfast.jobs.deadlines import DEADLINE_KIND, remove_expired
 from holdfast.jobs.dependencies import DependencyOperations
 from holdfast.jobs.failures import FailureOperations
-from holdfast.jobs.figures import FigureOperations
 from holdfast.jobs.imports import ImportOperations
 from holdfast.jobs.ledger import Ledger
 from holdfast.jobs.logs import LogOperations
 from holdfast.jobs.pops import PopOperations
 from holdfast.jobs.puts import PutOperations
+from holdfast.jobs.queue_figures import FigureOperations
 from holdfast.jobs.queues import QueueOperations
 from holdfast.jobs.rates import MakeLimiter
 from holdfast.jobs.recurring import RecurringOperations

@@ -8,8 +8,8 @@ from holdfast.engine.contract import Transaction
 from holdfast.metrics import admission
 from holdfast.metrics.conditions import BUCKET_COUNT, Algorithm, Conditions, make_plan
 from holdfast.metrics.entity import Prefix, as_namespace, as_prefix
-from holdfast.metrics.exceeded import exceeded
 from holdfast.metrics.layout import Keys, keys_of, named_keys
+from holdfast.metrics.limit_exceeded import exceeded
 from holdfast.metrics.records import BatchResult, Operation
 from holdfast.metrics.registry import OnConflict
 from holdfast.metrics.scope import NAMESPACE, PREFIX, MetricsScope

@@ -16,7 +16,7 @@ from holdfast.metrics.entity import (
     GlobalEntityKey,
     LocalEntityKey,
 )
-from holdfast.metrics.exceeded import exceeded
+from holdfast.metrics.limit_exceeded import exceeded
 from holdfast.metrics.records import BatchResult, LimitResult, NamedBatchResult, Operation
 
 P = ParamSpec("P")

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Final
 
 from holdfast.engine.contract import Reader
-from holdfast.jobs.figures import BOUNDS, QueueFigures, TimesFigures, figures
 from holdfast.jobs.ledger import Ledger
+from holdfast.jobs.queue_figures import BOUNDS, QueueFigures, TimesFigures, figures
 from holdfast.metrics import Metrics
 from holdfast.metrics.prometheus import Family, Labels, Sample
 

@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import msgspec
 
 from holdfast.errors import HoldfastError, LimitExceeded, UnknownSpace
-from holdfast.jobs.figures import QueueFigures, figures
 from holdfast.jobs.ledger import Ledger
+from holdfast.jobs.queue_figures import QueueFigures, figures
 from holdfast.limits import (
     MAX_RECORDED_QUEUES,
     MAX_RECORDED_REFUSALS,

@@ -22,8 +22,8 @@ from holdfast.limits import TELL_SECONDS
 from holdfast.tasks.execution import Runtime
 from holdfast.tasks.loading import Source
 from holdfast.tasks.pipes import receive, send
-from holdfast.tasks.program_log import start_logging
 from holdfast.tasks.run import Run
+from holdfast.tasks.worker_log import start_logging
 
 __all__ = ["main"]
 

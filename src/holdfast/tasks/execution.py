@@ -45,10 +45,10 @@ from holdfast.tasks.outcomes import (
     failure_text,
 )
 from holdfast.tasks.parameters import Parameter
-from holdfast.tasks.providing import Provided
+from holdfast.tasks.provided_objects import Provided
+from holdfast.tasks.redis_restrictions import check_redis_restrictions
 from holdfast.tasks.run import Run
 from holdfast.tasks.sandboxes import Sandboxes
-from holdfast.tasks.scripted import check_scripted
 from holdfast.tasks.values import to_plain
 from holdfast.tasks.workflows import AsyncRun, Workflow
 
@@ -91,7 +91,7 @@ class Runtime:
     def check(self) -> None:
         """Refuses tasks that can't run here, and annotations that can't be read."""
         if self.is_scripted:
-            check_scripted(self.tasks)
+            check_redis_restrictions(self.tasks)
         for task in self.tasks:
             if "tx" in task.parameters.kinds and self.is_remote:
                 raise BadTask(
@@ -197,7 +197,7 @@ class Attempt:
 
     def _remember(self) -> None:
         """Gives the run of a workflow what earlier runs have remembered."""
-        from holdfast.tasks.memory import Memory  # most workers need none
+        from holdfast.tasks.workflow_memory import Memory  # most workers need none
 
         assert self.task is not None
         memory = Memory(
@@ -370,7 +370,7 @@ class Attempt:
     def _batch(self) -> tuple[Any, Callable[[], object]]:
         where = self._runtime.where
         if isinstance(where, Space):
-            from holdfast.tasks.recorded import RecordedBatch  # loads the client
+            from holdfast.tasks.recorded_batch import RecordedBatch  # loads the client
 
             recorded = RecordedBatch()
             return recorded, lambda: where.transact(recorded.apply)

@@ -10,7 +10,7 @@ from holdfast.limits import HEALTH_SECONDS, MAX_WORKER_NAMES
 from holdfast.tasks.worker_figures import BUCKETS, Histogram, WorkerFigures
 
 if TYPE_CHECKING:
-    from holdfast.jobs.figures import QueueFigures
+    from holdfast.jobs.queue_figures import QueueFigures
     from holdfast.tasks.worker import Worker
 
 __all__ = ["HealthServer", "metrics_text"]

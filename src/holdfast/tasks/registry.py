@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any, TypeVar, Unpack
 
 from holdfast.errors import BadTask
-from holdfast.tasks.declaring import TaskDecorator
 from holdfast.tasks.middleware import Middleware
 from holdfast.tasks.options import Defaults, Given, options_of
 from holdfast.tasks.schedules import Schedule, Scheduled, deploy
 from holdfast.tasks.task import Task
+from holdfast.tasks.task_decorator import TaskDecorator
 from holdfast.tasks.workflows import Workflow, WorkflowDecorator
 
 __all__ = ["Tasks"]

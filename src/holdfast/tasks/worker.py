@@ -1,6 +1,6 @@
 """`Worker`: runs tasks inside a program, beside a web application or in a script.
 
-`holdfast worker` runs the same class; program.py adds signals, restarts and what is seen outside.
+`holdfast worker` runs the same class; worker_program.py adds signals, restarts and health checks.
 """
 
 import logging

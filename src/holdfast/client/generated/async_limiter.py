@@ -17,7 +17,7 @@ from holdfast.metrics.entity import (
     GlobalEntityKey,
     LocalEntityKey,
 )
-from holdfast.metrics.exceeded import exceeded
+from holdfast.metrics.limit_exceeded import exceeded
 from holdfast.metrics.limiter import named, operation_of
 from holdfast.metrics.records import BatchResult, LimitResult, NamedBatchResult, Operation
 

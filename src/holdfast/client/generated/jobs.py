@@ -8,9 +8,9 @@ from holdfast.client.layers import AwaitedLayer, CalledLayer, RecordedLayer, awa
 from holdfast.jobs.breakdown import By
 from holdfast.jobs.bulk import Action, BulkAction
 from holdfast.jobs.failures import Match
-from holdfast.jobs.figures import JobTotals, QueueFigures
 from holdfast.jobs.imports import Imported, ImportedDay, ImportedJob, ImportedRecurring, JobsDigest
 from holdfast.jobs.logs import LogLine
+from holdfast.jobs.queue_figures import JobTotals, QueueFigures
 from holdfast.jobs.records import (
     Batch,
     DeadLetters,

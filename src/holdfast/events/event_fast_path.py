@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from holdfast.bounded_cache import of_spaces
 from holdfast.errors import ExpandsTooFar
-from holdfast.events import boards, stored_adds
+from holdfast.events import boards, set_add_fast_path
 from holdfast.events.codec import BOARD, UNBOUNDED, Value, prepare
 from holdfast.events.compiled_expressions import Evaluate, is_fixed, joined_keys
 from holdfast.events.expressions import Attribute, BuiltIn, Expression, Literal
@@ -74,7 +74,7 @@ class PlainHandler:
         self.schema = schema
         self.name = handler.name
         self.options: WriteOptions = handler.options
-        self.is_stored_add = stored_adds.applies_to(handler.options)
+        self.is_stored_add = set_add_fast_path.applies_to(handler.options)
         self.is_plain_count = _is_plain_count(handler.options)
         self.value = value
         self.terms = terms  # of the one target that varies from event to event
@@ -268,7 +268,7 @@ class PlainRun:
         for handler, keys, stored_keys, raw in steps:
             if handler.is_stored_add:
                 value = prepare(raw, digest(raw), at)
-                error = stored_adds.add(cache, keys, stored_keys, value, handler.options)
+                error = set_add_fast_path.add(cache, keys, stored_keys, value, handler.options)
             elif handler.is_plain_count:
                 value = prepare(raw, digest(raw), at)
                 error = _count(cache, keys, value, handler.options)

@@ -8,10 +8,10 @@ from holdfast.tasks.workflows import Workflow
 if TYPE_CHECKING:
     from holdfast.tasks.registry import AnyTask, Tasks
 
-__all__ = ["check_scripted"]
+__all__ = ["check_redis_restrictions"]
 
 
-def check_scripted(tasks: "Tasks") -> None:
+def check_redis_restrictions(tasks: "Tasks") -> None:
     """Refuses tasks and schedules that the script can't do."""
     for task in tasks:
         for what in _asked(task):

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from holdfast.errors import BadInput
-from holdfast.tasks.orders import order_of
+from holdfast.tasks.queue_order import order_of
 
 QUEUES = ["c", "b", "a"]
 

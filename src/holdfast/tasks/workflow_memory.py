@@ -2,7 +2,7 @@
 
 Each verb of a run (`step`, `sleep`, `wait`, ...) gets a number in the order in which it is asked
 for. What is remembered under its number must have its name. The logic of a verb is a generator that
-yields what has to be done, see verbs.py.
+yields what has to be done, see workflow_verbs.py.
 """
 
 import asyncio
@@ -32,7 +32,8 @@ from holdfast.limits import (
 from holdfast.store import Space
 from holdfast.tasks.backoff import Backoff
 from holdfast.tasks.outcomes import Fail, Outcome, Parked, Retry, Snooze, error_text
-from holdfast.tasks.replay import (
+from holdfast.tasks.run import Run
+from holdfast.tasks.step_replay import (
     child_failed,
     gathered_value,
     is_settled,
@@ -41,10 +42,9 @@ from holdfast.tasks.replay import (
     returned_by,
     revived,
 )
-from holdfast.tasks.run import Run
 from holdfast.tasks.task import Task, TaskCall
 from holdfast.tasks.values import to_plain
-from holdfast.tasks.verbs import Call, Verb, Write, drive, drive_async, no
+from holdfast.tasks.workflow_verbs import Call, Verb, Write, drive, drive_async, no
 
 __all__ = ["Memory"]
 

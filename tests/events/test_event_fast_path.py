@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.events import codec, plain_events, sets, stored_adds
-from holdfast.events.plain_events import Expansions
+from holdfast.events import codec, event_fast_path, set_add_fast_path, sets
+from holdfast.events.event_fast_path import Expansions
 from holdfast.events.record_cache import RecordWriter
 from holdfast.store import Store
 from holdfast.testing import Clock
@@ -205,7 +205,7 @@ def test_labels_of_another_day_lead_to_other_keys(store: Store, clock: Clock, se
 def test_keys_are_remembered_for_a_bounded_number_of_texts(
     store: Store, send: Send, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(plain_events, "MAX_EXPANDED_KEYS", 3)
+    monkeypatch.setattr(event_fast_path, "MAX_EXPANDED_KEYS", 3)
     store.events.deploy({"e": [{"targets": ["['s']", "[a]"], "add": "v"}]})
 
     for text in "abcdefgab":
@@ -248,7 +248,7 @@ def test_a_usual_add_to_stored_bytes_is_that_of_a_record(
         )
     )
     by_bytes = stored_by(
-        lambda cache, value: stored_adds.add(
+        lambda cache, value: set_add_fast_path.add(
             cache, [b"k"], [cache.keys.record(b"k")], value, options
         )
     )

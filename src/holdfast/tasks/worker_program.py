@@ -32,7 +32,7 @@ from holdfast.limits import (
 from holdfast.tasks.announcements import memory_bytes
 from holdfast.tasks.health import HealthServer
 from holdfast.tasks.loading import Source
-from holdfast.tasks.orders import order_of
+from holdfast.tasks.queue_order import order_of
 from holdfast.tasks.registry import Tasks
 from holdfast.tasks.start_message import start_message
 from holdfast.tasks.worker import Worker

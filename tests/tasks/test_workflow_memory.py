@@ -64,7 +64,7 @@ def test_steps_that_fail_at_the_same_time_are_all_remembered(store: Store, clock
 def test_results_of_transactions_count_for_the_bound_too(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.tasks.memory.MAX_WORKFLOW_BYTES", 1_000)
+    monkeypatch.setattr("holdfast.tasks.workflow_memory.MAX_WORKFLOW_BYTES", 1_000)
     tasks = Tasks(queue="q")
 
     def large(tx: Tx) -> str:
