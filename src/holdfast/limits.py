@@ -62,7 +62,7 @@ MAX_SEEN_IN_OVERLAY: Final = 4_096  # pairs read from LMDB that are remembered u
 MAX_SEEN_BYTES: Final = 4_096  # a larger value is read again rather than remembered
 # deleted keys a scan may have to skip before they are flushed to LMDB
 MAX_DELETED_IN_OVERLAY: Final = 128
-# how long opening waits for a folder that a stopped process holds
+# how long opening waits for a folder that a stopped process holds, and a transaction until it warns
 STOPPED_PROCESS_SECONDS: Final = 5.0
 # how long opening waits for a running process, which may have much to write
 MAX_OPENING_SECONDS: Final = 60.0

@@ -1,8 +1,9 @@
-"""Opening a store beside a process that was stopped: an error that names it, and no hang."""
+"""A store beside a process that was stopped: an error or a warning that names it."""
 
 import fcntl
 import os
 import signal
+from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -64,6 +65,38 @@ def test_opening_beside_a_stopped_process_names_it(
     with engine.view() as view:
         assert view.get(b"key") == b"value"
     engine.close()
+
+
+def test_a_transaction_that_waits_for_a_stopped_process_names_it_and_goes_on_after_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    engine = open_engine(tmp_path)
+    child = start(hold_lease, str(tmp_path))
+    pid = child.receive()
+    child.stop()
+
+    with ThreadPoolExecutor(1) as thread:
+        written = thread.submit(engine.transact, lambda tx: tx.put(b"key", b"late"))
+        while not caplog.records:
+            assert not written.done()
+        os.kill(pid, signal.SIGCONT)
+        child.send("end")
+        written.result()
+
+    [record] = caplog.records
+    assert f"process {pid} (" in record.getMessage()
+    assert f"kill -CONT {pid}" in record.getMessage()
+    child.join()
+    engine.close()
+
+
+def hold_lease(path: str, connection: Connection) -> None:
+    """Is in the middle of a commit."""
+    engine = open_engine(path)
+    engine._files.folder.take_lease(wait=True)  # type: ignore[attr-defined]
+    connection.send(os.getpid())
+    connection.recv()
+    os._exit(0)
 
 
 def test_a_process_that_runs_and_does_not_let_go_is_named_too(

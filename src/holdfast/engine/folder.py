@@ -99,6 +99,7 @@ class Folder:
         refuse_network_file_system(path)
         make_private(path)
         self._files: list[int] = []
+        self._patient = lock_wait.PatientLocks(path)
         try:
             self._opening = self._open_file("opening.lock")
             self._users = self._open_file("users.lock")
@@ -159,7 +160,7 @@ class Folder:
     def take_lease(self, *, wait: bool) -> bool:
         """Takes the lease: only its holder may commit."""
         if wait:
-            fcntl.flock(self._lease, fcntl.LOCK_EX)
+            self._patient.lock(self._lease)
             return True
         return lock_wait.try_lock(self._lease)
 
@@ -191,7 +192,7 @@ class Folder:
 
     def lock_syncing(self) -> None:
         """Waits for the turn to sync the log."""
-        fcntl.flock(self._syncing, fcntl.LOCK_EX)
+        self._patient.lock(self._syncing)
 
     def unlock_syncing(self) -> None:
         fcntl.flock(self._syncing, fcntl.LOCK_UN)
@@ -213,6 +214,7 @@ class Folder:
             fcntl.flock(self._checkpoint, fcntl.LOCK_UN)
 
     def close(self) -> None:
+        self._patient.close()
         while self._files:
             os.close(self._files.pop())
 

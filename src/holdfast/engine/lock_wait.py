@@ -5,7 +5,9 @@ waits for one of them would hang silently.
 """
 
 import fcntl
+import logging
 import os
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -15,6 +17,7 @@ from holdfast.errors import StoreBusy
 from holdfast.limits import MAX_OPENING_SECONDS, STOPPED_PROCESS_SECONDS
 
 _LONGEST_PAUSE_SECONDS = 0.02
+_log = logging.getLogger(__name__)
 
 
 def try_lock(file: int) -> bool:
@@ -43,6 +46,50 @@ def await_free(is_free: Callable[[], bool], holder: Callable[[], int], path: Pat
             raise _busy(holder(), path, waited)
         if waited > STOPPED_PROCESS_SECONDS and is_stopped(pid := holder()):
             raise _busy(pid, path, waited)
+
+
+class PatientLocks:
+    """Locks files of a store however long that takes, and logs a warning when the process that
+    holds one is stopped meanwhile.
+
+    For locks that are held for less than a millisecond and asked for all the time: whoever waits
+    for them sleeps in the kernel, which can't be told to give up.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._waiting: dict[int, float] = {}  # files, with the time since when
+        self._watch: threading.Thread | None = None
+        self._closed = threading.Event()
+
+    def lock(self, file: int) -> None:
+        if try_lock(file):
+            return
+        self._waiting[file] = time.monotonic()
+        if self._watch is None:
+            self._watch = threading.Thread(target=self._run, name="holdfast-locks", daemon=True)
+            self._watch.start()
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX)
+        finally:
+            self._waiting.pop(file, None)
+
+    def close(self) -> None:
+        """Ends the watch. Called before the files are closed."""
+        self._closed.set()
+        if self._watch is not None:
+            self._watch.join()
+
+    def _run(self) -> None:
+        warned: dict[int, float] = {}
+        while not self._closed.wait(STOPPED_PROCESS_SECONDS):
+            for file, since in list(self._waiting.items()):
+                waited = time.monotonic() - since
+                if waited < STOPPED_PROCESS_SECONDS or warned.get(file) == since:
+                    continue
+                if is_stopped(pid := holder_of(file)):
+                    warned[file] = since
+                    _log.warning("%s", _busy(pid, self._path, waited))
 
 
 def _busy(pid: int, path: Path, waited: float) -> StoreBusy:
