@@ -34,3 +34,14 @@ def test_a_key_that_also_begins_a_range_is_forgotten_once_its_time_is_over(
 
     assert not remembered.among(keys, pages)
     assert not remembered.among(keys, pages)
+
+
+def test_a_key_that_two_turns_in_a_row_found_unchanged_is_contended_no_more() -> None:
+    remembered = Contention()
+    remembered.note([b"a", b"b"])
+
+    remembered.note_quiet([b"a", b"b"])
+    remembered.note([b"b"])
+    remembered.note_quiet([b"a", b"b"])
+
+    assert remembered.among([b"a", b"b"], []) == [b"b"]

@@ -209,7 +209,7 @@ def test_a_wait_for_the_disk_that_fails_does_not_make_a_commit_twice(
 ) -> None:
     """The commit is made when its wait fails."""
     engine.transact(increment)
-    engine.backend.register(b"").shared_until = float("inf")  # type: ignore[attr-defined]
+    engine.backend.register(b"").note_others()  # type: ignore[attr-defined]
     send = PostgresConnection.send
     fail = iter([True])
 

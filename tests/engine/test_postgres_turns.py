@@ -8,6 +8,7 @@ import pytest
 
 from holdfast.engine import open_engine
 from holdfast.engine.contract import Notice, Transaction
+from holdfast.engine.postgres.connection import Connection as PostgresConnection
 from holdfast.engine.remote import Conflicted, RemoteEngine
 from tests.engine.postgres_engine import commit_of, engine, increment, url
 
@@ -109,4 +110,34 @@ def test_a_turn_that_is_refused_leaves_no_transaction_open_behind_it(
     turn = backend.turn_session(b"", [b"n"])
     assert turn.fetch([b"n"], [])[0][0].value == b"9"
     turn.close()
+    other.close()
+
+
+def test_a_process_that_is_alone_again_commits_by_one_statement(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine, other = open_engine(url), open_engine(url)
+    assert isinstance(engine, RemoteEngine)
+    for each in (engine, other, engine, other, engine):
+        each.transact(increment)
+    engine._runs._contention.note([b"n"])
+    sent: list[str] = []
+    send = PostgresConnection.send
+
+    def noting(self: PostgresConnection, statement: Any, *parameters: bytes | None) -> None:
+        sent.append(statement.name.decode().removeprefix("holdfast_"))
+        send(self, statement, *parameters)
+
+    monkeypatch.setattr(PostgresConnection, "send", noting)
+
+    engine.transact(increment)
+    beside_others = sent[:]
+    for _ in range(12):
+        engine.transact(increment)
+    sent.clear()
+    engine.transact(increment)
+
+    assert {"turn", "flush"} <= set(beside_others)
+    assert sent == ["call_commit"]
+    engine.close()
     other.close()

@@ -3,7 +3,6 @@
 import logging
 import random
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -47,7 +46,6 @@ from holdfast.errors import (
     UnsupportedFormat,
 )
 from holdfast.limits import (
-    CONTENDED_SECONDS,
     KEPT_NOTICE_BYTES,
     KEPT_NOTICE_COMMITS,
     MAX_QUEUED_NOTICES,
@@ -56,6 +54,7 @@ from holdfast.limits import (
 LONG_KEYS: Final = LongKeys(2_600)  # an entry of a B-tree has at most 2,704 bytes
 _KNOWN_SPACES: Final = 100_000
 _COMMITS_PER_CLEANING: Final = 256
+_ALONE_COMMITS: Final = 8  # in a row, after which a process is taken to be alone in a space
 # As many of these as are kept are no more bytes than are kept.
 _USUAL_NOTICE_BYTES: Final = KEPT_NOTICE_BYTES // KEPT_NOTICE_COMMITS
 _RETRY_PAUSE_SECONDS: Final = 0.2
@@ -248,7 +247,7 @@ class PostgresBackend:
     def is_early(self, space: "KnownSpace") -> bool:
         """Returns whether the next commit should release its space before it is on the disk. Where
         nobody else writes that would help no one, and the second wait costs a sixth of a commit."""
-        return space.shared_until > time.monotonic() if self.flushes else self.early
+        return space.is_shared if self.flushes else self.early
 
     def settle(self, client: int, attempt: int) -> bool:
         """Returns whether a commit was made; if not, it can't be made any more after this."""
@@ -424,24 +423,28 @@ class PostgresBackend:
 
 
 class KnownSpace:
-    """What this process knows of a space: how many commits it has had, and for how long others are
+    """What this process knows of a space: how many commits it has had, and whether others are
     expected to write to it too."""
 
-    __slots__ = ("_commits", "shared_until")
+    __slots__ = ("_commits", "_own")
 
     def __init__(self) -> None:
         self._commits: int | None = None
-        self.shared_until = 0.0
+        self._own = _ALONE_COMMITS  # commits in a row without one of another process between them
+
+    @property
+    def is_shared(self) -> bool:
+        return self._own < _ALONE_COMMITS
 
     def note_commit(self, commits: int | None) -> None:
         """Takes the count of commits with the own one, if it is known."""
         before, self._commits = self._commits, commits
-        if before is not None and commits is not None and commits != before + 1:
-            self.note_others()
+        if before is not None and commits is not None:
+            self._own = self._own + 1 if commits == before + 1 else 0
 
     def note_others(self) -> None:
-        """Expects others here for a while."""
-        self.shared_until = time.monotonic() + CONTENDED_SECONDS
+        """Expects others here for some commits."""
+        self._own = 0
 
 
 def _read_format(plain: psycopg.Connection[Any]) -> str | None:

@@ -2,7 +2,8 @@
 
 Work that reads what others change is run in vain as often as not. After such a conflict, the next
 work that reads the same key or range does not guess: it waits its turn for these, or for its whole
-space, as the backend can, and else it is read first. Other work of the space goes on as ever.
+space, as the backend can, and else it is read first. Other work of the space goes on as ever. A
+process that has had its turn and found all as it had left it twice in a row guesses again.
 """
 
 import time
@@ -13,6 +14,7 @@ from holdfast.engine.remote.protocol import Page
 from holdfast.limits import CONTENDED_SECONDS
 
 _MAX_HOT_KEYS: Final = 1_000  # of a process; more are forgotten at once
+_QUIET_TURNS: Final = 2  # in a row, in which nobody else has changed a key: it is contended no more
 
 
 class Contention:
@@ -20,12 +22,24 @@ class Contention:
 
     def __init__(self) -> None:
         self._until: dict[bytes, float] = {}
+        self._quiet: dict[bytes, int] = {}  # turns in a row in which a key was as it had been left
 
     def note(self, keys: Iterable[bytes]) -> None:
         until = time.monotonic() + CONTENDED_SECONDS
         if len(self._until) > _MAX_HOT_KEYS:
-            self._until = {}
-        self._until.update(dict.fromkeys(keys, until))
+            self._until, self._quiet = {}, {}
+        for key in keys:
+            self._until[key] = until
+            self._quiet.pop(key, None)
+
+    def note_quiet(self, keys: Iterable[bytes]) -> None:
+        """Notes that these contended keys were found as this process had left them."""
+        for key in keys:
+            quiet = self._quiet.get(key, 0) + 1
+            if quiet < _QUIET_TURNS:
+                self._quiet[key] = quiet
+            else:
+                self._forget(key)
 
     def among(self, keys: Iterable[bytes], pages: Iterable[Page]) -> list[bytes]:
         """Returns those of these keys, and begins of ranges, at which others are expected."""
@@ -37,5 +51,9 @@ class Contention:
         found = {key for key in (*keys, *(page.begin for page in pages)) if key in hot}
         for key in found:
             if hot.get(key, now) < now:
-                hot.pop(key, None)
+                self._forget(key)
         return [key for key in found if hot.get(key, 0.0) >= now]
+
+    def _forget(self, key: bytes) -> None:
+        self._until.pop(key, None)
+        self._quiet.pop(key, None)

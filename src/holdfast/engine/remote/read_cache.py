@@ -23,7 +23,7 @@ from holdfast.engine.remote.protocol import (
     Unreachable,
     Walked,
 )
-from holdfast.engine.remote.remembered import RememberedRows, covered
+from holdfast.engine.remote.remembered import Compared, RememberedRows, covered
 from holdfast.limits import MAX_GUESSED_READS, MAX_SEEN_IN_VIEW_BYTES
 
 Pair = tuple[bytes, bytes]
@@ -140,30 +140,21 @@ class ReadCache:
                     if key.endswith(name) and len(self._memory.follows) < _MAX_FOLLOWS:
                         self._memory.follows[page.begin] = key[: -len(name)]
 
-    def fetch_asked(self, session: Session) -> None:
-        """Forgets what is known, and fetches all that was asked for from another session. Costs 1
-        round trip."""
+    def fetch_asked(self, session: Session) -> Compared:
+        """Forgets what is known, and fetches all that was asked for from another session. Returns
+        how that compares with what was remembered. Costs 1 round trip."""
         keys, pages = self.asked()
         self._forget()
         self.session = session
-        self._fetch(keys, pages)
+        rows, contents = self._ask(keys, pages)
+        compared = self._memory.compare(keys, rows, pages, contents)
+        self._learn(keys, pages, rows, contents, session.place)
+        return compared
 
     def refresh(self, keys: list[bytes], pages: list[Page], found: Refreshed) -> list[bytes]:
         """Knows from now on what a refused commit was answered with, and nothing else. Returns the
         keys, and begins of scans, of what has changed since it was remembered."""
-        rows = self._memory.rows
-        changed = [
-            key
-            for key, row in zip(keys, found.rows, strict=True)
-            if key in rows and row != rows[key]
-        ]
-        for page, content in zip(pages, found.contents, strict=True):
-            if page.follow:
-                continue
-            now = dict(content)
-            remembered = self._memory.between(*covered(page, content))
-            if any(now.get(key) != rows[key] for key in remembered):
-                changed.append(page.begin)
+        changed = self._memory.compare(keys, found.rows, pages, found.contents).changed
         self._forget()
         self._memory.move(found.place, found.changed)
         self._learn(keys, pages, found.rows, found.contents, found.place)
@@ -361,19 +352,25 @@ class ReadCache:
         guard = self._guard
         if guard is not None:
             keys = [*keys, guard[0]]
-        try:
-            rows, contents = self.session.fetch(keys, pages)
-        except (Conflicted, Unreachable) as error:
-            self.lost = error
-            raise
-        if not self.fetches:
+        rows, contents = self._ask(keys, pages)
+        if self.fetches == 1:
             self.first = dict(zip(keys, rows, strict=True))
-        self.fetches += 1
         self._learn(keys, pages, rows, contents, self.session.place)
         if guard is not None:
             self._guard = None
             if rows[-1] is not None:
                 guard[1](guard[2])
+
+    def _ask(
+        self, keys: list[bytes], pages: list[Page]
+    ) -> tuple[list[Row | None], list[list[tuple[bytes, Row]]]]:
+        try:
+            found = self.session.fetch(keys, pages)
+        except (Conflicted, Unreachable) as error:
+            self.lost = error
+            raise
+        self.fetches += 1
+        return found
 
     def _learn(
         self,

@@ -6,7 +6,7 @@ server's answer to a wrong one is what is true instead.
 
 from bisect import bisect_left, insort
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from holdfast.engine.remote.protocol import (
     NOTHING_CHANGED,
@@ -24,6 +24,14 @@ from holdfast.limits import (
 
 _MAX_SPACES: Final = 1_000
 _CALLS_PER_LOOK: Final = 256  # between two sums of all that is remembered
+
+
+class Compared(NamedTuple):
+    """Keys, and begins of pages, that are not as they are remembered, and those that are. One that
+    is in neither was not remembered, or has rows beside those that were."""
+
+    changed: list[bytes]
+    same: list[bytes]
 
 
 class RememberedRows:
@@ -68,6 +76,32 @@ class RememberedRows:
             for key, row in content:
                 self._set(key, row)
         self._bound()
+
+    def compare(
+        self,
+        keys: Sequence[bytes],
+        rows: Sequence[Row | None],
+        pages: Sequence[Page],
+        contents: Sequence[Sequence[tuple[bytes, Row]]],
+    ) -> Compared:
+        """Compares what was fetched with what is remembered."""
+        found = Compared([], [])
+        remembered = self.rows
+        for key, row in zip(keys, rows, strict=True):
+            if remembered.get(key) == row:
+                found.same.append(key)
+            elif key in remembered:
+                found.changed.append(key)
+        for page, content in zip(pages, contents, strict=True):
+            if page.follow:
+                continue
+            now = dict(content)
+            inside = self.between(*covered(page, content))
+            if any(now.get(key) != remembered[key] for key in inside):
+                found.changed.append(page.begin)
+            elif len(inside) == len(now):
+                found.same.append(page.begin)
+        return found
 
     def apply(self, commit: Commit, made: Committed) -> None:
         """Takes over what a commit has written. What it has read was true in that moment."""

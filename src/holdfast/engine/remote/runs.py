@@ -207,14 +207,10 @@ class GroupRuns:
         """Waits for others, and fetches what a run on guesses has asked for."""
         if waiting := self._waiting(attempt.space, contended, exclusive=False):
             attempt.change_session(waiting)
-        memory = attempt.memory
-        before = [memory.rows.get(key) for key in contended]
-        attempt.seen.fetch_asked(attempt.session)
+        found = attempt.seen.fetch_asked(attempt.session)
         # Where others have been meanwhile, they are expected again.
-        rows = memory.rows
-        self._contention.note(
-            key for key, row in zip(contended, before, strict=True) if rows.get(key) != row
-        )
+        self._contention.note(key for key in found.changed if key in contended)
+        self._contention.note_quiet(key for key in found.same if key in contended)
 
     def _try(self, attempt: _Attempt, commit: Commit, keys: list[bytes], pages: list[Page]) -> bool:
         """Commits what was made of guesses, and returns whether they were right."""
