@@ -116,7 +116,10 @@ class Outcome(msgspec.Struct, Generic[T], frozen=True):
 
     def unwrap(self) -> T:
         if self.error is not None:
-            raise self.error
+            try:
+                raise self.error
+            finally:
+                del self  # the error holds this frame, which must not hold the error
         return self.result  # type: ignore[return-value]  # without an error it is a T, which may itself be None
 
 

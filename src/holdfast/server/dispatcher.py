@@ -50,6 +50,7 @@ from holdfast.server.back_pressure import BackPressure
 from holdfast.server.bounds import MemoryBudget
 from holdfast.server.browser_checks import Hosts
 from holdfast.server.call_tracing import TracedCall
+from holdfast.server.error_frames import forget_frames
 from holdfast.server.job_waiters import JobWaiters
 from holdfast.server.large_reads import LargeReads
 from holdfast.server.notice_feed import NoticeFeed
@@ -347,24 +348,27 @@ class Dispatcher:
 
     async def write(self, space: Space, work: Work, *, is_small: bool = False) -> Any:
         """Runs one transaction in the next group."""
+        outcome = await self._outcome_of(Step(space, work), is_small=is_small)
+        try:
+            result = outcome.unwrap()
+        except UnknownSpace:
+            self.forget_space(space.name)
+            raise
+        finally:
+            del outcome  # an error holds this frame, which must not hold the error
+        if space.is_new and space.name not in self._spaces and space.prefix != NOWHERE:
+            self._keep(space)
+        return result
+
+    async def _outcome_of(self, step: Step, *, is_small: bool) -> Outcome[Any]:
         future: asyncio.Future[Outcome[Any]] = self._loop.create_future()
 
         def answer(outcomes: list[Outcome[Any]]) -> None:
             if not future.done():
                 future.set_result(outcomes[0])
 
-        self.write_groups.put(
-            [Step(space, work)], answer, lambda: not future.cancelled(), is_small=is_small
-        )
-        outcome = await future
-        try:
-            result = outcome.unwrap()
-        except UnknownSpace:
-            self.forget_space(space.name)
-            raise
-        if space.is_new and space.name not in self._spaces and space.prefix != NOWHERE:
-            self._keep(space)
-        return result
+        self.write_groups.put([step], answer, lambda: not future.cancelled(), is_small=is_small)
+        return await future
 
     def in_thread(self, call: Callable[[], Any]) -> asyncio.Future[Any]:
         """Runs what takes long in a thread, at most `LONG_OPERATIONS` of them at a time."""
@@ -442,20 +446,24 @@ class Dispatcher:
     def known(
         self, error: BaseException, request: Mapping[str, str | int] = NO_IDS
     ) -> HoldfastError:
-        """Returns the error as one that can be told; what no one expected goes into the log.
+        """Returns the error as one that can be told; what no one expected goes into the log, and
+        where it was raised is forgotten.
 
         `request` has the ids by which the log and the client name the same request.
         """
-        if isinstance(error, HoldfastError):
-            return error
-        if isinstance(error, msgspec.DecodeError):
-            return BadInput(str(error))
-        if isinstance(error, OverflowError | RecursionError):
-            # Of the input's making, as far as we know.
-            self.report(error, logging.WARNING, request)
-            return BadInput("a number is out of range, or a value is nested too deeply")
-        self.report(error, request=request)
-        return ServerFailed("something went wrong in the server")
+        try:
+            if isinstance(error, HoldfastError):
+                return error
+            if isinstance(error, msgspec.DecodeError):
+                return BadInput(str(error))
+            if isinstance(error, OverflowError | RecursionError):
+                # Of the input's making, as far as we know.
+                self.report(error, logging.WARNING, request)
+                return BadInput("a number is out of range, or a value is nested too deeply")
+            self.report(error, request=request)
+            return ServerFailed("something went wrong in the server")
+        finally:
+            forget_frames(error)
 
     def report(
         self,

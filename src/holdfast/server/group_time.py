@@ -10,6 +10,7 @@ from typing import Any
 
 from holdfast.engine.contract import Outcome
 from holdfast.limits import MAX_GROUP_SECONDS
+from holdfast.server.error_frames import forget_frames
 from holdfast.store import AnyStep, Step, Store, Tx
 
 
@@ -23,6 +24,8 @@ def transact_in_parts(store: Store, steps: Sequence[AnyStep]) -> list[Outcome[An
         return store.transact_many(steps) if steps else []
     outcomes = store.transact_many(within_time(steps))
     while left := [at for at, each in enumerate(outcomes) if type(each.error) is Postponed]:
+        for at in left:
+            forget_frames(outcomes[at].error)
         again = store.transact_many(within_time([steps[at] for at in left]))
         for at, outcome in zip(left, again, strict=True):
             outcomes[at] = outcome

@@ -25,6 +25,7 @@ from holdfast.limits import (
     MAX_GROUP_TRANSACTIONS,
     MAX_QUEUED_WRITES,
 )
+from holdfast.server.error_frames import forget_frames
 from holdfast.server.group_time import transact_in_parts
 from holdfast.server.notice_feed import NoticeFeed
 from holdfast.server.recorder import Recorder
@@ -199,8 +200,8 @@ class WriteGroups:
         """Answers one request after the other; the next group is committed meanwhile, and is
         answered when all of this one are."""
         for outcome in outcomes:
-            if outcome.error is not None:
-                _forget_frames(outcome.error)
+            if isinstance(outcome.error, HoldfastError):  # others are still to be logged
+                forget_frames(outcome.error)
         if self._waiting:
             self._loop.call_soon(self._begin_group)
         else:
@@ -221,14 +222,6 @@ def _steps_of(group: Group) -> Sequence[AnyStep]:
     if len(group) == 1:
         return group[0].steps
     return [step for request in group for step in request.steps]
-
-
-def _forget_frames(error: BaseException | None) -> None:
-    """Forgets where a refusal was raised: nobody is told that, and the frames hold the arguments of
-    the call and, in a circle, the error itself. Mistakes of ours keep theirs for the log."""
-    while isinstance(error, HoldfastError):
-        error.__traceback__ = None
-        error.__context__, error = None, error.__context__
 
 
 _space_of = attrgetter("space")
