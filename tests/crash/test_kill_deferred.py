@@ -186,7 +186,7 @@ def commit_after_a_visit(path: str, durability: str, connection: Connection) -> 
     connection.recv()
     if durability == "interval":
         engine._checkpointer.stop()  # type: ignore[attr-defined]  # a checkpoint would flush it
-    while not engine._overlay.is_pending():  # type: ignore[attr-defined]  # ends when it is alone
+    while not engine._overlay.has_unflushed():  # type: ignore[attr-defined]  # ends when it is alone
         engine.transact(lambda tx: tx.add(b"commits", 1))
     connection.send(engine.transact(lambda tx: tx.get(b"commits")))
     connection.recv()
@@ -243,7 +243,7 @@ def test_the_successor_of_a_process_killed_in_its_commit_continues_from_that_com
     with engine.transaction() as tx:
         seen = tx.get(b"half")
         tx.put(b"mine", b"1")
-    assert engine._overlay.is_pending(), "LMDB has it already: nothing is tested"  # type: ignore[attr-defined]
+    assert engine._overlay.has_unflushed(), "LMDB has it already: nothing is tested"  # type: ignore[attr-defined]
     shutil.copytree(tmp_path / "store", tmp_path / "killed")
     engine.close()
 

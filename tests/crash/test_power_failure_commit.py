@@ -22,7 +22,7 @@ from holdfast.engine.lmdb import open_store, overlay, redo_log
 from holdfast.engine.lmdb.commits import Commits
 from holdfast.engine.lmdb.file_writes import replay
 from holdfast.engine.lmdb.overlay import Overlay
-from holdfast.engine.lmdb.sharing import Sharing
+from holdfast.engine.lmdb.shared_state import SharedState
 from holdfast.errors import LogDamaged
 from tests.crash.test_power_failure import PAGE, change, content_of
 from tests.processes import Child, start
@@ -244,15 +244,15 @@ class Machine:
             self.disk.known[DATA] = meta + self.disk.read(DATA)[META_BYTES:]
             if meta != self.disk.read(DATA)[:META_BYTES]:
                 self.unsure = True
-                self.sharing().holder = 1  # some process: it had the lease
+                self.shared_state().holder = 1  # some process: it had the lease
         self.disk.sync(LOG)
         self.other = None
 
     def commits(self) -> int:
         return int(self.engine._env.info()["last_txnid"])  # type: ignore[attr-defined]
 
-    def sharing(self) -> Sharing:
-        return self.engine._files.sharing  # type: ignore[attr-defined,no-any-return]
+    def shared_state(self) -> SharedState:
+        return self.engine._files.shared_state  # type: ignore[attr-defined,no-any-return]
 
     def run_until_it_has_failed_often(self) -> None:
         for _ in range(100):
@@ -336,10 +336,10 @@ def test_records_of_two_processes_may_get_to_the_disk_in_any_order(
             mine, theirs = 2 * number + 1, -(2 * number + 2)
 
             def fail(files: dict[str, bytes], built: Any = built, theirs: int = theirs) -> None:
-                before = machine.sharing().appended(), machine.commits()
+                before = machine.shared_state().appended(), machine.commits()
                 other.send(theirs)
                 # Ends when it has appended too, or waits for this sync after a commit to LMDB.
-                while (machine.sharing().appended(), machine.commits()) == before:
+                while (machine.shared_state().appended(), machine.commits()) == before:
                     pass
                 if machine.commits() != before[1]:
                     machine.disk.sync(DATA)

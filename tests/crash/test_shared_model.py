@@ -28,9 +28,9 @@ from holdfast.engine.lmdb.checkpointer import Checkpointer
 from holdfast.engine.lmdb.file_writes import FileWriter
 from holdfast.engine.lmdb.log_lease import LogLease
 from holdfast.engine.lmdb.open_store import OpenStore
-from holdfast.engine.lmdb.pending import Pending
 from holdfast.engine.lmdb.redo_log import RedoLog
-from holdfast.engine.lmdb.sharing import Sharing
+from holdfast.engine.lmdb.shared_state import SharedState
+from holdfast.engine.lmdb.unflushed_commits import UnflushedCommits
 from tests.processes import Child, start
 from tests.repetitions import repeated
 
@@ -47,20 +47,20 @@ POINTS: list[tuple[type, str]] = [
     (RedoLog, "sync"),
     (RedoLog, "empty"),
     (RedoLog, "read_new"),
-    (Sharing, "publish"),
-    (Sharing, "begin"),
-    (Sharing, "append"),
-    (Sharing, "note_synced"),
-    (Sharing, "withdraw"),
+    (SharedState, "publish"),
+    (SharedState, "begin"),
+    (SharedState, "append"),
+    (SharedState, "note_synced"),
+    (SharedState, "withdraw"),
     (FileWriter, "commit"),
     (LogLease, "acquire"),
     (LogLease, "release"),
     (LogLease, "_become"),
     (Folder, "take_lease"),
     (Folder, "leave_lease"),
-    (Pending, "follow"),
-    (Pending, "_adopt"),
-    (Pending, "_drop"),
+    (UnflushedCommits, "follow"),
+    (UnflushedCommits, "_adopt"),
+    (UnflushedCommits, "_drop"),
     (Checkpointer, "_save"),
     (OpenStore, "_join_log"),
     (OpenStore, "_replay"),

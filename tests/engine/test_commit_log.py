@@ -25,8 +25,8 @@ from holdfast.engine.lmdb import (
     log_lease,
     open_store,
     overlay,
-    pending,
     redo_log,
+    unflushed_commits,
 )
 from holdfast.errors import StoreFull, ViewOnlyReads
 from holdfast.limits import COMMITS_WITHOUT_LOG
@@ -142,7 +142,7 @@ def test_lmdb_gets_what_waits_sooner_when_no_more_is_committed(
     before = lmdb_commits(engine)
     seconds = itertools.count(step=30)  # between two looks at the clock
     clock = SimpleNamespace(monotonic=lambda: float(next(seconds)))
-    monkeypatch.setattr(pending, "time", clock)
+    monkeypatch.setattr(unflushed_commits, "time", clock)
     monkeypatch.setattr(flusher, "time", clock)
 
     put(engine, b"a", b"1")

@@ -27,7 +27,7 @@ from holdfast.engine.lmdb.log_lease import (
     LogLease,
 )
 from holdfast.engine.lmdb.redo_log import RedoLog
-from holdfast.engine.lmdb.sharing import Sharing
+from holdfast.engine.lmdb.shared_state import SharedState
 from tests.repetitions import repeated
 
 
@@ -38,13 +38,13 @@ class Process:
         self.folder, self.neighbour = Folder(path, "commit"), Folder(path, "commit")
         self.log = RedoLog(path, synced=synced)
         self.log.begin()
-        self.sharing = Sharing(path)
+        self.shared_state = SharedState(path)
         self._env = lmdb.open(str(path), subdir=True, map_size=2**20)
         self.lease = LogLease(
             self._env,
             self.folder,
             self.log,
-            self.sharing,
+            self.shared_state,
             synced=synced,
             look_seconds=3600.0,
             look_if_alone=lambda: None,
@@ -59,7 +59,7 @@ class Process:
     def close(self) -> None:
         self._env.close()
         self.log.close()
-        self.sharing.close()
+        self.shared_state.close()
         self.folder.close()
         self.neighbour.close()
 
@@ -90,29 +90,29 @@ def keep(process: Process) -> bool:
 def test_the_lease_is_kept_from_the_first_commit_that_waits_until_another_process_comes(
     process: Process,
 ) -> None:
-    lease, sharing = process.lease, process.sharing
+    lease, shared_state = process.lease, process.shared_state
     assert (lease.state, process.holds_the_lock()) == (PASSING, False)
 
     assert keep(process)
-    assert (lease.state, sharing.kept, process.holds_the_lock()) == (DEFERRING, True, True)
-    sharing.shared = True
+    assert (lease.state, shared_state.kept, process.holds_the_lock()) == (DEFERRING, True, True)
+    shared_state.shared = True
     lease.look_for_others()
     assert (lease.state, process.holds_the_lock()) == (YIELDING, True)
     lease.leave()
 
-    assert (lease.state, sharing.kept, process.holds_the_lock()) == (PASSING, False, False)
+    assert (lease.state, shared_state.kept, process.holds_the_lock()) == (PASSING, False, False)
     assert not keep(process)
 
 
 def test_beside_other_processes_the_lease_is_held_for_a_commit(process: Process) -> None:
-    process.sharing.shared = True
+    process.shared_state.shared = True
 
     process.lease.acquire()
-    during = process.holds_the_lock(), process.sharing.holder
+    during = process.holds_the_lock(), process.shared_state.holder
     process.lease.release()
 
     assert during == (True, os.getpid())
-    assert (process.holds_the_lock(), process.sharing.holder) == (False, 0)
+    assert (process.holds_the_lock(), process.shared_state.holder) == (False, 0)
 
 
 def test_a_caller_that_must_not_wait_gets_no_lease_that_another_process_holds(
@@ -138,7 +138,7 @@ def test_after_a_process_that_was_killed_with_the_lease_lmdb_is_synced_first(
     process.lease.release()
     assert synced == []
 
-    process.sharing.holder = 1
+    process.shared_state.holder = 1
 
     process.lease.acquire()
     process.lease.release()
@@ -147,10 +147,10 @@ def test_after_a_process_that_was_killed_with_the_lease_lmdb_is_synced_first(
 
 def test_a_process_that_gives_up_waiting_stops_nothing(process: Process) -> None:
     assert keep(process)
-    process.sharing.shared = True
+    process.shared_state.shared = True
     process.lease.look_for_others()
 
-    process.sharing.shared = False
+    process.shared_state.shared = False
     process.lease.look_for_others()
 
     assert process.lease.state is DEFERRING
@@ -201,8 +201,8 @@ STEPS: dict[str, Callable[[Process], object]] = {
     "keep": keep,
     "take": lambda process: process.lease.acquire(),
     "release": lambda process: process.lease.release(),
-    "come": lambda process: setattr(process.sharing, "shared", True),
-    "go": lambda process: setattr(process.sharing, "shared", False),
+    "come": lambda process: setattr(process.shared_state, "shared", True),
+    "go": lambda process: setattr(process.shared_state, "shared", False),
     "look": lambda process: process.lease.look_for_others(),
     "fail": lambda process: process.lease.note_failure(),
     "leave": leave,
@@ -218,7 +218,7 @@ def test_whatever_happens_the_state_agrees_with_the_lock_of_the_folder(steps: li
             STEPS[step](process)
             assert process.holds_the_lock() is lease.taken
             assert lease.taken or not lease.is_kept()
-            assert process.sharing.kept is lease.is_kept()
+            assert process.shared_state.kept is lease.is_kept()
             failed = failed or step == "fail"
             assert not failed or lease.state in (FAILING, FAILED)
         lease.close()

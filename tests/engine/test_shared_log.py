@@ -142,13 +142,13 @@ def test_a_view_sees_the_log_while_another_process_brings_it_into_lmdb(
     with closing(open_here(tmp_path, durability)) as engine:
         other = neighbour_on(tmp_path, durability)
         other.ask(("put", b"a", b"1"))
-        pending = engine._overlay._pending  # type: ignore[attr-defined]
-        pending._env = CommitUnderWay(pending._env)  # its number is known, and nothing else
+        unflushed = engine._overlay._unflushed  # type: ignore[attr-defined]
+        unflushed._env = CommitUnderWay(unflushed._env)  # its number is known, and nothing else
 
         with engine.view() as view:
             seen = view.get(b"a")
 
-        pending._env = pending._env._env
+        unflushed._env = unflushed._env._env
         assert seen == b"1"
         assert other.ask(None) == "closed"
 
@@ -334,12 +334,12 @@ def test_a_process_that_only_reads_keeps_no_old_snapshot_open(
     other.ask(("put", b"a", b"1"))
     with engine.view() as view:
         assert view.get(b"a") == b"1"
-    pending = engine._overlay._pending  # type: ignore[attr-defined]
-    assert pending.base is not None, "it has followed nothing: nothing is tested"
+    unflushed = engine._overlay._unflushed  # type: ignore[attr-defined]
+    assert unflushed.base is not None, "it has followed nothing: nothing is tested"
 
     other.ask(("flush", b"", b""))
 
-    while pending.base is not None:  # ends when its flusher has looked
+    while unflushed.base is not None:  # ends when its flusher has looked
         pass
     assert other.ask(None) == "closed"
     engine.close()

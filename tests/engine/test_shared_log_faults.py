@@ -23,7 +23,7 @@ from holdfast.engine.contract import Engine, Notice, Transaction
 from holdfast.engine.lmdb.file_writes import FileWriter
 from holdfast.engine.lmdb.open_store import OpenStore
 from holdfast.engine.lmdb.redo_log import RedoLog
-from holdfast.engine.lmdb.sharing import Sharing
+from holdfast.engine.lmdb.shared_state import SharedState
 from holdfast.errors import HoldfastError, StoreBusy, StoreFull
 from tests.engine.test_shared_log import (
     ALL,
@@ -121,8 +121,8 @@ def test_who_opens_a_store_finds_what_another_could_not_flush_when_it_closed(
 
     monkeypatch.setattr(FileWriter, "commit", full)
     other = start(obey, str(tmp_path), durability)
-    sharing = engine._files.sharing  # type: ignore[attr-defined]
-    while not sharing.shared:  # ends when it waits for what this process keeps
+    shared_state = engine._files.shared_state  # type: ignore[attr-defined]
+    while not shared_state.shared:  # ends when it waits for what this process keeps
         pass
     with pytest.raises(StoreFull):
         engine.close()
@@ -185,7 +185,7 @@ def test_a_view_that_waited_while_the_lease_was_given_away_flushes_nothing(tmp_p
         other = start(write_when_told, str(tmp_path), "interval")
         assert other.receive() == "committed"
         assert other.receive() == "holds the lease"
-        assert overlay.is_pending()  # this process has read what the other has committed
+        assert overlay.has_unflushed()  # this process has read what the other has committed
         before = lmdb_commits(engine)
 
         lock.release()
@@ -203,15 +203,15 @@ def test_no_view_shows_a_commit_before_other_processes_can_see_it(
     with closing(open_here(tmp_path, "interval")) as engine, ThreadPoolExecutor(1) as pool:
         other = neighbour_on(tmp_path, "interval")
         put(engine, b"a", b"1")
-        base = engine._overlay._pending.base  # type: ignore[attr-defined]
+        base = engine._overlay._unflushed.base  # type: ignore[attr-defined]
         can_be_frozen: list[bool] = []
-        publish = Sharing.publish
+        publish = SharedState.publish
 
-        def watched(sharing: Sharing, above: int, end: int) -> None:
+        def watched(shared_state: SharedState, above: int, end: int) -> None:
             can_be_frozen.append(pool.submit(base._lock.acquire, blocking=False).result())
-            publish(sharing, above, end)
+            publish(shared_state, above, end)
 
-        monkeypatch.setattr(Sharing, "publish", watched)
+        monkeypatch.setattr(SharedState, "publish", watched)
         put(engine, b"b", b"2")
 
         assert can_be_frozen == [False]
@@ -227,14 +227,14 @@ def test_an_exception_of_a_signal_handler_in_a_commit_leaves_it_whole_or_undone(
         other = neighbour_on(tmp_path, durability)
         put(engine, b"a", b"1")
         name = "append" if durability == "commit" else "publish"
-        publish = getattr(Sharing, name)
+        publish = getattr(SharedState, name)
 
-        def raise_exit(sharing: Sharing, above: int, end: int) -> None:
+        def raise_exit(shared_state: SharedState, above: int, end: int) -> None:
             if is_published:
-                publish(sharing, above, end)
+                publish(shared_state, above, end)
             raise SystemExit
 
-        monkeypatch.setattr(Sharing, name, raise_exit)
+        monkeypatch.setattr(SharedState, name, raise_exit)
         with pytest.raises(SystemExit):
             put(engine, b"b", b"2")
         monkeypatch.undo()
@@ -254,7 +254,7 @@ def test_an_exception_of_a_signal_handler_in_a_commit_leaves_it_whole_or_undone(
 def die_before_publishing(path: str, durability: str, connection: Connection) -> None:
     let_commits_wait()
     engine = open_here(path, durability)
-    Sharing.publish = Sharing.append = lambda *arguments: os._exit(1)  # type: ignore[method-assign]
+    SharedState.publish = SharedState.append = lambda *arguments: os._exit(1)  # type: ignore[method-assign]
     put(engine, b"unpublished", b"x" * 5_000)
 
 

@@ -66,13 +66,13 @@ class Pair:
     def __init__(self, engine: Engine, other: Child) -> None:
         self.engine = engine
         self.other = other
-        self.sharing = engine._files.sharing  # type: ignore[attr-defined]
+        self.shared_state = engine._files.shared_state  # type: ignore[attr-defined]
 
     def let_other_append(self, *step: Any) -> None:
         """Lets the other process begin a commit, and returns when it waits for the disk."""
-        appended = self.sharing.appended()
+        appended = self.shared_state.appended()
         self.other.send(step)
-        while self.sharing.appended() == appended:  # ends when it has appended
+        while self.shared_state.appended() == appended:  # ends when it has appended
             pass
 
     def at_next_sync(self, patch: pytest.MonkeyPatch, then: Callable[[], None]) -> None:

@@ -4,14 +4,17 @@ What a reader of this folder should know of LMDB: one writer at a time, over all
 take a snapshot and lock nothing; a commit writes new pages beside the old ones and then one of two
 meta pages in turn, so a crash at any moment leaves the state before or after it.
 
-open_store.py    opens, recovers and closes the files of a store
-engine.py        views, transactions, backups and checks of an open store begin there
-commits.py       runs the transactions of a group, in memory or in LMDB
-overlay.py       holds commits that LMDB gets later; redo_log.py makes them durable until then,
-                 disk_space.py reserves disk blocks for them, flusher.py is the thread that flushes
-log_lease.py     who may commit, and the states of a process; pending.py follows the commits of
-                 others, by what sharing.py lets processes tell each other
-checkpointer.py  interval mode: saves states to return to after a power failure
+open_store.py         opens, recovers and closes the files of a store
+engine.py             begins views, transactions, backups and checks of an open store
+commits.py            runs the transactions of a group, in memory or in LMDB
+overlay.py            keeps commits in memory until LMDB gets them
+redo_log.py           makes those commits durable until then
+disk_space.py         reserves disk blocks for them
+flusher.py            the thread that flushes them into LMDB's file
+log_lease.py          which process may commit
+unflushed_commits.py  the commits that LMDB lacks, those of other processes included
+shared_state.py       the memory-mapped words that processes on a store share
+checkpointer.py       interval mode: saves states to return to after a power failure
 """
 
 from pathlib import Path

@@ -1,7 +1,7 @@
 """Reserves disk space for a commit before it is acknowledged, while LMDB's file lacks it.
 
 A full disk must be the answer to the transaction that finds it full, and never to one that was
-acknowledged. So space is reserved after the end of LMDB's file, for the worst that the pending
+acknowledged. So space is reserved after the end of LMDB's file, for the worst that the unflushed
 writes could need.
 """
 

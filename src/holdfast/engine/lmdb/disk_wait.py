@@ -18,9 +18,9 @@ from typing import Any
 
 from holdfast.engine.folder import Folder
 from holdfast.engine.lmdb.log_lease import LogLease
-from holdfast.engine.lmdb.pending import Pending
 from holdfast.engine.lmdb.redo_log import BEGIN, RedoLog
-from holdfast.engine.lmdb.sharing import Sharing
+from holdfast.engine.lmdb.shared_state import SharedState
+from holdfast.engine.lmdb.unflushed_commits import UnflushedCommits
 from holdfast.engine.lmdb.write_buffers import CommittedBuffer
 from holdfast.errors import HoldfastError, StoreFull
 
@@ -36,18 +36,18 @@ class DiskWait:
         env: Any,
         folder: Folder,
         log: RedoLog,
-        sharing: Sharing,
+        shared_state: SharedState,
         *,
         lease: LogLease,
-        pending: Pending,
+        unflushed: UnflushedCommits,
         synced: bool,
     ) -> None:
         self._env = env
         self._folder = folder
         self._log = log
-        self._sharing = sharing
+        self._shared_state = shared_state
         self._lease = lease
-        self._pending = pending
+        self._unflushed = unflushed
         self._synced = synced
 
     def publish(self, base: CommittedBuffer | None, publish: Publish, write: Write) -> bool:
@@ -80,29 +80,29 @@ class DiskWait:
             return
         try:
             with suppress(HoldfastError):
-                if self.publish(self._pending.base, _tell_no_one, write):
+                if self.publish(self._unflushed.base, _tell_no_one, write):
                     raise KeyboardInterrupt
         finally:
             lease.release()
 
     def _sync(self, above: int, end: int) -> None:
         """Returns when the disk has the records up to `end`, synced by this process or another."""
-        sharing, folder = self._sharing, self._folder
-        if sharing.is_synced(above, end):
+        shared_state, folder = self._shared_state, self._folder
+        if shared_state.is_synced(above, end):
             return
         try:
             folder.lock_syncing()
-            if sharing.is_synced(above, end):
+            if shared_state.is_synced(above, end):
                 return
-            if sharing.failed:
+            if shared_state.failed:
                 raise OSError(errno.EIO, os.strerror(errno.EIO))
-            _, appended = sharing.appended()
+            _, appended = shared_state.appended()
             try:
                 self._log.sync()
             except OSError:
-                sharing.failed = True
+                shared_state.failed = True
                 raise
-            sharing.note_synced(appended)
+            shared_state.note_synced(appended)
         finally:
             folder.unlock_syncing()
 
@@ -111,7 +111,7 @@ class DiskWait:
         back."""
         self._lease.note_failure()
         self._lease.acquire()
-        base = self._pending.follow()
+        base = self._unflushed.follow()
         if self._env.info()["last_txnid"] > above:  # another process has done it
             publish()
             return False
@@ -120,10 +120,10 @@ class DiskWait:
                 raise StoreFull(f"the disk has failed to sync {self._log.path}")
             return write(None, publish)
         except HoldfastError:
-            self._sharing.take_back()
+            self._shared_state.take_back()
             with suppress(OSError):
-                self._log.spoil(max(BEGIN, self._sharing.published()[1]))
-            self._pending.drop()
+                self._log.spoil(max(BEGIN, self._shared_state.published()[1]))
+            self._unflushed.drop()
             raise
 
 

@@ -31,7 +31,7 @@ from holdfast.engine.lmdb.commits import Commits
 from holdfast.engine.lmdb.environment import DATA_FILE, explain
 from holdfast.engine.lmdb.open_store import OpenStore, keep_for_ever
 from holdfast.engine.lmdb.transaction import LmdbView
-from holdfast.engine.lmdb.write_buffers import PendingView
+from holdfast.engine.lmdb.write_buffers import UnflushedView
 from holdfast.engine.notices import notice_filter
 from holdfast.errors import (
     BadInput,
@@ -380,7 +380,7 @@ class _View(LmdbView):
         try:
             snapshot = self._snapshot = txn.id()
             if waiting is not None and waiting.above == snapshot:  # the snapshot lacks it
-                view = PendingView(self, waiting)
+                view = UnflushedView(self, waiting)
                 if guard is not None and view.get(guard.key) is not None:
                     guard.refuse(view)
                 return view

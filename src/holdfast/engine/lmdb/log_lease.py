@@ -30,7 +30,7 @@ import lmdb
 from holdfast.engine.folder import Folder
 from holdfast.engine.lmdb.environment import explain
 from holdfast.engine.lmdb.redo_log import RedoLog
-from holdfast.engine.lmdb.sharing import Sharing
+from holdfast.engine.lmdb.shared_state import SharedState
 
 
 class LeaseState(enum.Enum):
@@ -74,7 +74,7 @@ class LogLease:
         env: Any,
         folder: Folder,
         log: RedoLog,
-        sharing: Sharing,
+        shared_state: SharedState,
         *,
         synced: bool,
         look_seconds: float,
@@ -85,7 +85,7 @@ class LogLease:
         self._env = env
         self._folder = folder
         self._log = log
-        self._sharing = sharing
+        self._shared_state = shared_state
         self._synced = synced
         self._look_seconds = look_seconds
         self._look_if_alone = look_if_alone
@@ -103,10 +103,10 @@ class LogLease:
             if not self._folder.take_lease(wait=wait):
                 self.taken = False
                 return False
-            if self._sharing.holder or not self._is_settled:
+            if self._shared_state.holder or not self._is_settled:
                 self._settle()
-            self._sharing.holder = os.getpid()
-            if self._sharing.failed and self.state is PASSING:
+            self._shared_state.holder = os.getpid()
+            if self._shared_state.failed and self.state is PASSING:
                 self._become(FAILED)  # of whichever process: nobody knows what the disk has
         except BaseException as error:
             self._folder.leave_lease()
@@ -127,13 +127,13 @@ class LogLease:
         if self._synced:
             self._env.sync(True)
         else:
-            self._log.note_end_of(*self._sharing.published())  # and not of what was not published
+            self._log.note_end_of(*self._shared_state.published())  # and of no more
         self._is_settled = True
 
     def release(self) -> None:
         """Releases the lease, unless the process keeps it."""
         if self.taken and self.state not in _KEPT:
-            self._sharing.holder = 0
+            self._shared_state.holder = 0
             self._folder.leave_lease()
             self.taken = False
 
@@ -145,12 +145,12 @@ class LogLease:
     def is_shared(self) -> bool:
         """Returns whether other processes have the store open; looks now and then if they have
         gone."""
-        if self._sharing.shared:
+        if self._shared_state.shared:
             now = time.monotonic()
             if now >= self._next_look:
                 self._next_look = now + self._look_seconds
                 self._look_if_alone()
-        return bool(self._sharing.shared)
+        return bool(self._shared_state.shared)
 
     def keep(self) -> bool:
         """Keeps the lease that was taken if nobody else has the store open; says whether it
@@ -158,14 +158,14 @@ class LogLease:
         assert self.taken
         if self.state is not PASSING:
             return self.state is DEFERRING
-        self._sharing.kept = True
+        self._shared_state.kept = True
         os.getppid()  # a system call: a process that comes sets its mark, then looks at this one
-        if self._sharing.shared:
-            self._sharing.kept = False
+        if self._shared_state.shared:
+            self._shared_state.kept = False
             return False
         # In this order: a view that finds nothing published looks at the state again.
         self._become(DEFERRING)
-        self._sharing.withdraw()
+        self._shared_state.withdraw()
         return True
 
     def prepare_log(self) -> bool:
@@ -173,9 +173,9 @@ class LogLease:
         if self.state is FAILED:
             return False
         try:
-            if self._synced and self._sharing.prepared != self._log.number:
+            if self._synced and self._shared_state.prepared != self._log.number:
                 self._log.prepare()
-                self._sharing.prepared = self._log.number
+                self._shared_state.prepared = self._log.number
             self._log.declare()
         except OSError:
             self._become(FAILED)
@@ -184,11 +184,11 @@ class LogLease:
 
     def is_log_prepared(self) -> bool:
         """Returns whether some process has written to the log already."""
-        return bool(self._sharing.prepared == self._log.number)
+        return bool(self._shared_state.prepared == self._log.number)
 
     def others_have_come_or_gone(self) -> bool:
         """Returns whether `look_for_others` would find news. May be called without the lock."""
-        return self.state is (DEFERRING if self._sharing.shared else YIELDING)
+        return self.state is (DEFERRING if self._shared_state.shared else YIELDING)
 
     def look_for_others(self) -> None:
         """Notes if another process waits for the lease, or waits no more."""
@@ -200,7 +200,7 @@ class LogLease:
         if self.is_kept():
             self._log.note_end()
         else:
-            self._log.note_end_of(*self._sharing.published())
+            self._log.note_end_of(*self._shared_state.published())
 
     def note_failure(self) -> None:
         """Notes that the log could not be written: this process does not use it again."""
@@ -212,14 +212,14 @@ class LogLease:
     def leave(self) -> None:
         """Stops keeping the lease, once LMDB has all that was in the log."""
         self._become(FAILED if self.state is FAILING else PASSING)
-        self._sharing.kept = False
+        self._shared_state.kept = False
         self.release()
 
     def close(self, *, is_flushed: bool = True) -> None:
         """Leaves the lease for the last time. What was kept and could not be flushed stays marked,
         as if this process had been killed: the next one brings it into LMDB's file."""
         if self.is_kept() and is_flushed:
-            self._sharing.kept = False
+            self._shared_state.kept = False
         self._become(CLOSED)
         self.release()
 

@@ -28,9 +28,9 @@ from holdfast.engine.lmdb.file_writes import FileWriter, replay
 from holdfast.engine.lmdb.log_lease import LogLease
 from holdfast.engine.lmdb.notice_log import NoticeLog
 from holdfast.engine.lmdb.overlay import Overlay
-from holdfast.engine.lmdb.pending import Pending
 from holdfast.engine.lmdb.redo_log import RedoLog
-from holdfast.engine.lmdb.sharing import Sharing
+from holdfast.engine.lmdb.shared_state import SharedState
+from holdfast.engine.lmdb.unflushed_commits import UnflushedCommits
 from holdfast.engine.notices import NoticeHub
 from holdfast.errors import HoldfastError, StoreBusy, StoreFull
 
@@ -107,7 +107,7 @@ class OpenStore:
         self._data_file = os.open(data_file, os.O_RDWR)
         self.checkpointer: Checkpointer | None = None
         self.redo: RedoLog | None = None
-        self.sharing: Sharing | None = None
+        self.shared_state: SharedState | None = None
         self.overlay: Overlay | None = None
         try:
             self._settle(alone)
@@ -161,7 +161,7 @@ class OpenStore:
         self.redo = self._open_log(alone)
         if self.redo is None:
             return
-        self.sharing = Sharing(self.path)
+        self.shared_state = SharedState(self.path)
         if alone:
             self._take_over_log()
         else:
@@ -173,16 +173,16 @@ class OpenStore:
             self.env,
             self.folder,
             self.redo,
-            self.sharing,
+            self.shared_state,
             synced=self._syncs,
             look_seconds=self._checkpoint_seconds,
             look_if_alone=self._look_if_alone,
         )
-        pending = Pending(
+        unflushed = UnflushedCommits(
             self.env,
             self.data,
             self.redo,
-            self.sharing,
+            self.shared_state,
             lease=lease,
             folder=self.folder,
             disk_space=disk_space,
@@ -191,16 +191,16 @@ class OpenStore:
         self.overlay = Overlay(
             self.env,
             log=self.redo,
-            sharing=self.sharing,
+            shared_state=self.shared_state,
             lease=lease,
-            pending=pending,
+            unflushed=unflushed,
             disk_wait=DiskWait(
                 self.env,
                 self.folder,
                 self.redo,
-                self.sharing,
+                self.shared_state,
                 lease=lease,
-                pending=pending,
+                unflushed=unflushed,
                 synced=self._syncs,
             ),
             disk_space=disk_space,
@@ -235,8 +235,8 @@ class OpenStore:
     def _take_over_log(self) -> None:
         """Brings into LMDB's file what processes that were killed have left in the log."""
         assert self.redo is not None
-        assert self.sharing is not None
-        self.sharing.reset()
+        assert self.shared_state is not None
+        self.shared_state.reset()
         self.folder.take_lease(wait=True)
         try:
             self._replay()
@@ -251,16 +251,16 @@ class OpenStore:
     def _join_log(self) -> None:
         """Waits until no other process keeps its commits to itself, or brings what one that was
         killed has left into LMDB's file."""
-        sharing = self.sharing
-        assert sharing is not None
-        sharing.shared = True
+        shared_state = self.shared_state
+        assert shared_state is not None
+        shared_state.shared = True
         os.getppid()  # a system call: who keeps the lease sets its mark, then looks at this one
-        if self.folder.await_lease(lambda: not sharing.kept):
+        if self.folder.await_lease(lambda: not shared_state.kept):
             try:
-                above, _ = sharing.published()
+                above, _ = shared_state.published()
                 if above != self._last_commit():
                     self._replay()
-                sharing.kept = False
+                shared_state.kept = False
             finally:
                 self.folder.leave_lease()
         else:
@@ -280,8 +280,8 @@ class OpenStore:
     def _close_log(self) -> None:
         if self.redo is not None:
             self.redo.close()
-        if self.sharing is not None:
-            self.sharing.close()
+        if self.shared_state is not None:
+            self.shared_state.close()
 
     def begin_snapshot(self) -> Any:
         """Returns a snapshot of LMDB's file; waiting commits may be missing from it."""
@@ -302,12 +302,12 @@ class OpenStore:
 
     def _look_if_alone(self) -> None:
         """Returns whether the others have gone: then commits may wait for each other again."""
-        if self.sharing is None or not self.folder.try_lock_opening():
+        if self.shared_state is None or not self.folder.try_lock_opening():
             return
         try:
             if self.folder.is_ours_alone():
                 self.env.reader_check()
-                self.sharing.shared = False
+                self.shared_state.shared = False
         finally:
             self.folder.stay()
             self.folder.unlock_opening()
@@ -315,7 +315,7 @@ class OpenStore:
     def _read_by_all(self) -> int | None:
         """Returns up to which LMDB commit nobody needs notices any more; None if nobody needs
         any."""
-        if self.sharing is None or self.sharing.shared:
+        if self.shared_state is None or self.shared_state.shared:
             return 0  # others may listen, and nobody knows how far they are
         place = self.notices.place()
         return None if place is None else int(place.commit)
@@ -362,8 +362,8 @@ class OpenStore:
             if is_flushed:
                 if self.redo is not None:
                     self.redo.remove()
-                if self.sharing is not None:
-                    self.sharing.remove()
+                if self.shared_state is not None:
+                    self.shared_state.remove()
                 if self.checkpointer is not None:
                     checkpoints.remove(self.path)
                 file_checks.seal(self.path)
@@ -381,7 +381,7 @@ class OpenStore:
         try:
             self._last_commit()
             self._replay()
-            if self._syncs and self.sharing is not None and self.sharing.holder:
+            if self._syncs and self.shared_state is not None and self.shared_state.holder:
                 self.env.sync(True)  # as above
         except (lmdb.Error, HoldfastError):
             return False  # the next process to open the store tries again

@@ -8,14 +8,13 @@ into the redo log, and LMDB gets many of them at once.
     the overlay           a Buffer: what was committed and LMDB has not yet     <-> the redo log
     LMDB's snapshot       a read transaction, opened when the overlay was empty
 
-A flush writes the overlay into LMDB's file and begins with a new snapshot, an empty overlay and an
-empty log. It changes nothing that anyone could see, so it needs nobody's turn: a transaction that
-runs meanwhile stays on the snapshot and the overlay that it began with, and its writes go into the
-new overlay.
+A flush writes the overlay into LMDB's file, then starts with a new snapshot, an empty overlay and an
+empty log. Nobody can see the difference, so it waits for nobody: a running transaction stays on the
+snapshot and the overlay that it began with, and its writes go into the new overlay.
 
 Every commit is made under the folder's lease: log_lease.py has its states. A process that is alone
-keeps it. Processes that share a store take it in turns, append to one log, and each follows what
-the others have appended (pending.py).
+keeps it. Processes that share a store take turns, append to one log, and follow each other's
+records (unflushed_commits.py).
 """
 
 import threading
@@ -24,20 +23,20 @@ from contextlib import suppress
 from typing import Any
 
 from holdfast.engine.contract import Notice
-from holdfast.engine.lmdb.deferral import Deferral
+from holdfast.engine.lmdb.deferral_policy import DeferralPolicy
 from holdfast.engine.lmdb.disk_space import DiskSpace
 from holdfast.engine.lmdb.disk_wait import DiskWait
 from holdfast.engine.lmdb.file_writes import FileWriter
 from holdfast.engine.lmdb.flusher import Flusher
 from holdfast.engine.lmdb.log_lease import CLOSED, DEFERRING, FAILED, PASSING, LogLease
-from holdfast.engine.lmdb.pending import Pending
 from holdfast.engine.lmdb.redo_log import BEGIN, RedoLog
-from holdfast.engine.lmdb.sharing import Sharing
+from holdfast.engine.lmdb.shared_state import SharedState
+from holdfast.engine.lmdb.unflushed_commits import UnflushedCommits
 from holdfast.engine.lmdb.write_buffers import (
     NO_LATER_NOTICES,
     CommittedBuffer,
-    PendingCommits,
     TransactionBuffer,
+    UnflushedSnapshot,
     somebody_hears,
 )
 from holdfast.engine.notices import NoticeHub
@@ -59,8 +58,8 @@ from holdfast.limits import (
 class Overlay:
     """The overlay of one store; its lock is held during a commit or a flush.
 
-    With `synced`, a commit waits until the disk has its record, and so does a flush: LMDB's file
-    and the log survive the machine at any moment. A flush is expensive then, and no view waits.
+    With `synced`, commits and flushes wait until the disk has them. A flush is expensive then, so
+    no view waits for one.
     """
 
     def __init__(
@@ -68,9 +67,9 @@ class Overlay:
         env: Any,
         *,
         log: RedoLog,
-        sharing: Sharing,
+        shared_state: SharedState,
         lease: LogLease,
-        pending: Pending,
+        unflushed: UnflushedCommits,
         disk_wait: DiskWait,
         disk_space: DiskSpace,
         file_writer: FileWriter,
@@ -80,9 +79,9 @@ class Overlay:
     ) -> None:
         self._env = env
         self._log = log
-        self._sharing = sharing
+        self._shared_state = shared_state
         self._lease = lease
-        self._pending = pending
+        self._unflushed = unflushed
         self._disk_space = disk_space
         self._file_writer = file_writer
         self._synced = synced
@@ -94,14 +93,14 @@ class Overlay:
         self._listens = False  # someone of this process has subscribed to notices
         self._most_reserved = (4 if synced else 1) * RESERVED_BYTES
         self._disk_wait = disk_wait
-        self._deferral = Deferral(without_log=COMMITS_WITHOUT_LOG if synced else 0)
+        self._deferral = DeferralPolicy(without_log=COMMITS_WITHOUT_LOG if synced else 0)
         self._flusher = Flusher(
             patience=MAX_WAITING_SECONDS if synced else MAX_INTERVAL_WAITING_SECONDS,
-            waiting=lambda: pending.base,
+            waiting=lambda: unflushed.base,
             look=self._look_around,
             flush=self._flush_waiting,
         )
-        pending.on_open = self._flusher.wake
+        unflushed.on_open = self._flusher.wake
 
     # --- for the leader of a group ---------------------------------------------------------------
 
@@ -114,7 +113,7 @@ class Overlay:
         # In this order, and without the lock: `_hand_over` takes the base away before it looks if
         # someone is running.
         self._running = True
-        base = self._pending.base
+        base = self._unflushed.base
         if base is not None and self._lease.state is DEFERRING:
             return base
         self._running = False
@@ -122,7 +121,7 @@ class Overlay:
 
     def is_ready(self) -> bool:
         """Returns whether a short commit would only append to the log, and wait for no one."""
-        base, log = self._pending.base, self._log
+        base, log = self._unflushed.base, self._log
         return (
             base is not None
             and self._lease.state is DEFERRING
@@ -149,14 +148,14 @@ class Overlay:
             return base
 
     def _choose_base(self) -> CommittedBuffer | None:
-        lease, pending = self._lease, self._pending
-        if lease.state is DEFERRING and pending.base is not None:
-            return pending.base  # another process has come, and gone again
+        lease, unflushed = self._lease, self._unflushed
+        if lease.state is DEFERRING and unflushed.base is not None:
+            return unflushed.base  # another process has come, and gone again
         is_shared = lease.is_shared()
-        base = pending.follow()
+        base = unflushed.follow()
         if base is None or base.end == BEGIN:  # LMDB has all
             is_prepared = lease.is_log_prepared()
-            if not self._deferral.pays(is_log_prepared=is_prepared, is_shared=is_shared):
+            if not self._deferral.should_defer(is_log_prepared=is_prepared, is_shared=is_shared):
                 self._disk_space.forget()
                 return None
             if not lease.prepare_log():
@@ -164,9 +163,9 @@ class Overlay:
         if not is_shared and lease.state is PASSING:
             with suppress(StoreFull):
                 self._flush()  # what others have left; from now on nobody follows what waits
-            if pending.base is None or pending.base.end == BEGIN:
+            if unflushed.base is None or unflushed.base.end == BEGIN:
                 lease.keep()
-        return pending.open()
+        return unflushed.open()
 
     def commit(
         self, tx: TransactionBuffer, publish: Callable[[], None], *, flushes: bool = True
@@ -183,7 +182,7 @@ class Overlay:
             try:
                 if tx.notices or tx.later_notices:
                     self._choose_notices(tx)
-                base = self._pending.base
+                base = self._unflushed.base
                 if writes and not tx.cleared and lease.state is DEFERRING and base is not None:
                     record = log.record(writes)
                     size = len(record)
@@ -216,14 +215,14 @@ class Overlay:
         processes follow."""
         writes, log = tx.written, self._log
         if not (writes or tx.notices or tx.later_notices or tx.cleared):
-            return self._disk_wait.publish(self._pending.base, publish, self._write)
+            return self._disk_wait.publish(self._unflushed.base, publish, self._write)
         shared = self._lease.state is PASSING
-        base = self._pending.open()
+        base = self._unflushed.open()
         if tx.cleared or self._lease.state is FAILED or base is None:
             return self._commit_directly(tx, publish)
         if not writes and not shared:
             return self._defer(tx, base, None, publish)
-        record = self._pending.record(tx, base) if shared else log.record(writes)
+        record = self._unflushed.record(tx, base) if shared else log.record(writes)
         if len(record) > MAX_DEFERRED_BYTES:
             return self._commit_directly(tx, publish)
         if log.position + len(record) > log.end:
@@ -235,12 +234,12 @@ class Overlay:
             return self._defer(tx, base, record, publish)
         position = log.position
         try:
-            interrupted = self._pending.append(tx, base, record)
+            interrupted = self._unflushed.append(tx, base, record)
         except OSError:
             return self._commit_without_log(tx, position, publish)
         interrupted |= self._disk_wait.publish(base, publish, self._write)
         if tx.notices:
-            self._pending.tell_of_notices()
+            self._unflushed.tell_of_notices()
             self._notices.wake()
         return self._flush_if_due(base) or interrupted
 
@@ -250,7 +249,7 @@ class Overlay:
         if self._lease.is_kept():
             if not self._notices.is_heard():
                 tx.notices = []
-        elif self._sharing.listening:
+        elif self._shared_state.listening:
             tx.make_notices(somebody_hears)
         else:
             tx.notices, tx.later_notices = [], NO_LATER_NOTICES
@@ -330,7 +329,7 @@ class Overlay:
         with all that waits."""
         tx.make_notices(lambda topics: self._notices.is_heard())
         interrupted = self._write(tx, publish)
-        self._pending.flushed = (-1, {})  # it has written more than what waited
+        self._unflushed.flushed = (-1, {})  # it has written more than what waited
         self._disk_space.forget()
         if tx.notices:
             self._notices.wake()
@@ -338,19 +337,19 @@ class Overlay:
 
     # --- flushing --------------------------------------------------------------------------------
 
-    def is_pending(self) -> bool:
+    def has_unflushed(self) -> bool:
         """Returns whether LMDB lacks something; every commit that has returned is seen here."""
-        base = self._pending.newest()
+        base = self._unflushed.newest()
         return base is not None and len(base.written) > 0
 
     def notices(self) -> tuple[int, list[Notice]]:
-        """Returns the notices of pending commits, and the LMDB commit that they follow."""
-        base = self._pending.newest()
+        """Returns the notices of unflushed commits, and the LMDB commit that they follow."""
+        base = self._unflushed.newest()
         return (-1, []) if base is None else (base.above, base.notices)
 
     def flush(self) -> None:
         """Writes all that was committed into LMDB's file. It may find the disk full."""
-        if self.is_pending():
+        if self.has_unflushed():
             with self._lock:
                 self._flush_now()
 
@@ -360,24 +359,25 @@ class Overlay:
             return self._flush()
         try:
             if self._lease.state is not CLOSED and self._lease.acquire(wait=wait):
-                self._pending.follow()
+                self._unflushed.follow()
                 self._flush()
         finally:
             self._lease.release()
 
-    def look(self) -> PendingCommits | None:
+    def look(self) -> UnflushedSnapshot | None:
         """Returns what a view must read besides a snapshot of LMDB that it takes after this. If
         that snapshot is newer than `above`, it has all of it."""
         self._deferral.viewed = True
-        newest = self._pending.base if self._lease.state is DEFERRING else self._pending.newest()
+        unflushed = self._unflushed
+        newest = unflushed.base if self._lease.state is DEFERRING else unflushed.newest()
         if newest is None or not newest.written:
             return None
-        if isinstance(newest, PendingCommits):
+        if isinstance(newest, UnflushedSnapshot):
             return newest
         if self._synced:
             return newest.freeze()
         with self._lock:  # alone, where a flush waits for no disk
-            base = self._pending.base
+            base = self._unflushed.base
             if base is not None and self._lease.is_kept():  # else all that was kept is flushed
                 self._deferral.note_commits_before_view(base.commits)
                 try:
@@ -388,7 +388,7 @@ class Overlay:
 
     def _flush(self) -> None:
         # The log may hold what has left the overlay again: it has to be reset all the same.
-        base = self._pending.base
+        base = self._unflushed.base
         if self._lease.state is CLOSED or base is None:
             return
         if self._log.is_empty() and not base.notices:
@@ -400,7 +400,7 @@ class Overlay:
         """Writes what waits, and a transaction above it, into LMDB's file, in one LMDB commit: with
         it all records of the log are void. Says whether Ctrl-C struck when it was too late to undo
         it."""
-        base = self._pending.base
+        base = self._unflushed.base
         if self._lease.state is PASSING:
             self._env.reader_check()  # snapshots of killed processes would keep pages for ever
         # Records that left nothing must be void all the same.
@@ -412,9 +412,9 @@ class Overlay:
         """Finishes after a commit to LMDB. It can be called again."""
         self._log.empty()
         publish()
-        base = self._pending.replace()
+        base = self._unflushed.replace()
         if base is not None:
-            self._pending.flushed = (self._env.info()["last_txnid"], base.written)
+            self._unflushed.flushed = (self._env.info()["last_txnid"], base.written)
             if self._running:
                 self._replaced.append(base)
             else:
@@ -428,9 +428,9 @@ class Overlay:
         if not self._lease.is_kept() or self._running:
             return
         self._flush()
-        base = self._pending.replace()
+        base = self._unflushed.replace()
         if self._running:  # begun in this moment, and perhaps above it
-            self._pending.base = base
+            self._unflushed.base = base
             return
         if base is not None:
             base.txn.abort()
@@ -457,10 +457,10 @@ class Overlay:
                         if lease.is_kept():
                             self._flush()
                 elif not self._running:
-                    self._pending.drop_outdated()
-                    if due and self._pending.base is not None:
+                    self._unflushed.drop_outdated()
+                    if due and self._unflushed.base is not None:
                         self._flush_now(wait=False)  # who has the lease now does it later
-            base = self._pending.base
+            base = self._unflushed.base
             if base is not None and not self._running:
                 base.due = False
             return lease.is_kept() or base is not None
@@ -473,28 +473,28 @@ class Overlay:
         with self._lock:
             is_flushed = False
             try:
-                if self._lease.is_kept() or self._pending.look() is not None:
+                if self._lease.is_kept() or self._unflushed.look() is not None:
                     self._flush_now(wait=False)  # who has the lease now has the same to flush
                 is_flushed = True
             finally:
-                self._pending.drop()
+                self._unflushed.drop()
                 self._lease.close(is_flushed=is_flushed)
 
     def forked(self) -> list[Any]:
         """Called in a child process. Returns what must never be cleaned up there."""
         self._lock = threading.Lock()
         self._lease.forked()
-        return [base.txn for base in self._replaced] + self._pending.forked()
+        return [base.txn for base in self._replaced] + self._unflushed.forked()
 
     def settle(self) -> None:
         """Returns when every commit has ended that may have found nobody listening."""
         with self._lock:
             if self._lease.state is CLOSED or self._listens:
                 return
-            self._listens = self._sharing.listening = True
+            self._listens = self._shared_state.listening = True
             if not self._lease.taken:
                 try:
                     self._lease.acquire()
-                    self._pending.follow()
+                    self._unflushed.follow()
                 finally:
                     self._disk_wait.end(self._write)

@@ -1,7 +1,7 @@
-"""The buffers between transactions and LMDB, stacked on a snapshot of it while commits are pending.
+"""The buffers between transactions and LMDB, stacked on a snapshot while it lacks commits.
 
     TransactionBuffer   the writes of a transaction, or of a group of them
-    CommittedBuffer     what was committed and LMDB lacks; views read it frozen, as a PendingView
+    CommittedBuffer     what was committed and LMDB lacks; views read it frozen, as an UnflushedView
     LMDB's snapshot
 
 Nearly every get and put of a store on LMDB passes through here, so the usual case of each method
@@ -263,8 +263,8 @@ class ShortBuffer(TransactionBuffer):
             raise TooLong
 
 
-class _PendingBuffer(WriteBuffer):
-    """A buffer of pending commits, above a snapshot of LMDB."""
+class _UnflushedBuffer(WriteBuffer):
+    """A buffer of unflushed commits, above a snapshot of LMDB."""
 
     __slots__ = ()
 
@@ -280,8 +280,8 @@ class _PendingBuffer(WriteBuffer):
         return super().scan(begin, end, limit=limit, reverse=reverse)
 
 
-class PendingCommits(NamedTuple):
-    """The pending commits at one moment, for views. Neither the dict nor the list ever changes."""
+class UnflushedSnapshot(NamedTuple):
+    """The unflushed commits at one moment, for views. None of it ever changes."""
 
     above: int  # the LMDB commit
     written: Writes
@@ -290,12 +290,12 @@ class PendingCommits(NamedTuple):
     end: int  # up to where the log is in it
 
 
-class PendingView(OnlyReads, _PendingBuffer):
-    """A view that also reads pending commits."""
+class UnflushedView(OnlyReads, _UnflushedBuffer):
+    """A view that also reads unflushed commits."""
 
     __slots__ = ()
 
-    def __init__(self, view: LmdbView, waiting: PendingCommits) -> None:
+    def __init__(self, view: LmdbView, waiting: UnflushedSnapshot) -> None:
         # What makes a buffer, but for what a view never has: views are many.
         self._below = view
         self.space = view.space
@@ -312,7 +312,7 @@ class PendingView(OnlyReads, _PendingBuffer):
         return self._keys
 
 
-class CommittedBuffer(_PendingBuffer):
+class CommittedBuffer(_UnflushedBuffer):
     """A snapshot of LMDB, and the commits since."""
 
     __slots__ = (
@@ -335,7 +335,7 @@ class CommittedBuffer(_PendingBuffer):
         self.txn = txn
         self.above: int = txn.id()
         self.since = since
-        self._waiting: PendingCommits | None = None  # made for the first view that asks
+        self._waiting: UnflushedSnapshot | None = None  # made for the first view that asks
         self._lock = threading.RLock()  # held for moments: views freeze what others change
         self.commits = 0
         self.end = BEGIN  # up to where the log is in it, if other processes append to it too
@@ -378,13 +378,13 @@ class CommittedBuffer(_PendingBuffer):
             self._bare = begin, max(start, end if pair is None else pair[0])
         return pair
 
-    def freeze(self) -> PendingCommits:
-        """Returns the pending commits; the same object for all views until the next commit."""
+    def freeze(self) -> UnflushedSnapshot:
+        """Returns the unflushed commits; the same object for all views until the next commit."""
         waiting = self._waiting
         if waiting is None:
             with self._lock:
                 keys = self._in_order()
-                waiting = self._waiting = PendingCommits(
+                waiting = self._waiting = UnflushedSnapshot(
                     self.above, self.written.copy(), keys, self.notices.copy(), self.end
                 )
         return waiting

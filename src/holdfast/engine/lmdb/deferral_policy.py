@@ -5,7 +5,7 @@ from typing import Final
 _MAX_EARLY_VIEWS: Final = 4
 
 
-class Deferral:
+class DeferralPolicy:
     """What is known of a program's commits and views."""
 
     def __init__(self, *, without_log: int) -> None:
@@ -17,7 +17,7 @@ class Deferral:
         """Notes how many commits a view has brought into LMDB's file."""
         self._early_views = self._early_views + 1 if commits == 1 else 0
 
-    def pays(self, *, is_log_prepared: bool, is_shared: bool) -> bool:
+    def should_defer(self, *, is_log_prepared: bool, is_shared: bool) -> bool:
         """Returns whether the next commit should wait, where LMDB has all the others."""
         if self._without_log and not is_log_prepared:
             self._without_log -= 1  # a short program needs no log, and does not pay for one

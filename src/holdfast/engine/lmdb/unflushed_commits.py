@@ -25,12 +25,12 @@ from holdfast.engine.lmdb.disk_space import DiskSpace
 from holdfast.engine.lmdb.environment import explain
 from holdfast.engine.lmdb.log_lease import CLOSED, FAILED, PASSING, LogLease
 from holdfast.engine.lmdb.redo_log import BEGIN, RedoLog, SharedRecord, Writes
-from holdfast.engine.lmdb.sharing import Sharing
-from holdfast.engine.lmdb.write_buffers import CommittedBuffer, PendingCommits, TransactionBuffer
+from holdfast.engine.lmdb.shared_state import SharedState
+from holdfast.engine.lmdb.write_buffers import CommittedBuffer, TransactionBuffer, UnflushedSnapshot
 from holdfast.errors import LogDamaged
 
 
-class Pending:
+class UnflushedCommits:
     """The base of one process."""
 
     def __init__(
@@ -38,7 +38,7 @@ class Pending:
         env: Any,
         data: Any,
         log: RedoLog,
-        sharing: Sharing,
+        shared_state: SharedState,
         *,
         lease: LogLease,
         folder: Folder,
@@ -53,7 +53,7 @@ class Pending:
         self._env = env
         self._data = data
         self._log = log
-        self._sharing = sharing
+        self._shared_state = shared_state
         self._disk_space = disk_space
         self._folder = folder
         self._lease = lease
@@ -98,7 +98,9 @@ class Pending:
         all. The disk may not have it yet: what is built on it waits for the disk too."""
         with self._lock:
             last = self._env.info()["last_txnid"]  # nobody is in the middle of a commit
-            above, end = self._sharing.appended() if self._synced else self._sharing.published()
+            above, end = (
+                self._shared_state.appended() if self._synced else self._shared_state.published()
+            )
             base = self.base
             if base is not None and (base.above != last or (above == last and base.end > end)):
                 self._drop()  # LMDB has moved on, or what the disk did not take was taken back
@@ -106,7 +108,7 @@ class Pending:
                 self._catch_up(above, end)
             return self.base  # which may be one without any record
 
-    def newest(self) -> CommittedBuffer | PendingCommits | None:
+    def newest(self) -> CommittedBuffer | UnflushedSnapshot | None:
         """Returns all that was committed, by any process, for who takes a snapshot of LMDB after
         this: the base of a process that keeps the lease, or what views of others may show."""
         lease = self._lease
@@ -122,10 +124,10 @@ class Pending:
             if lease.state is state:  # else what was published may be withdrawn by now
                 return frozen
 
-    def look(self) -> PendingCommits | None:
+    def look(self) -> UnflushedSnapshot | None:
         """Returns all that was published, for a view that takes a snapshot after this. It counts
         only above that snapshot; None if the snapshot will have it all."""
-        above, end = self._sharing.published()
+        above, end = self._shared_state.published()
         if end <= BEGIN or above == self._outdated:
             return None
         base = self.base
@@ -140,7 +142,7 @@ class Pending:
         with self._lock:
             return self._look_again(above, end)
 
-    def _look_again(self, above: int, end: int) -> PendingCommits | None:
+    def _look_again(self, above: int, end: int) -> UnflushedSnapshot | None:
         base = self.base
         if base is None or base.above != above or base.end <= end:
             base = self._catch_up(above, end)
@@ -213,20 +215,20 @@ class Pending:
         """Encodes a transaction as a record for all processes."""
         if not self._synced:
             return self._log.record(SharedRecord(tx.written, tx.notices))
-        above, synced = self._sharing.published()
+        above, synced = self._shared_state.published()
         synced = synced if above == base.above else BEGIN
         return self._log.record(SharedRecord(tx.written, tx.notices, synced))
 
     def append(self, tx: TransactionBuffer, base: CommittedBuffer, record: bytes) -> bool:
         """Appends a transaction to the log, and lets the writers of all processes build on it. Only
         for the lease holder. Says whether Ctrl-C struck; raises OSError if the log fails."""
-        sharing, publish = self._sharing, self._sharing.publish
+        shared_state, publish = self._shared_state, self._shared_state.publish
         if self._synced:
-            publish = sharing.append
-            if sharing.above != base.above:
+            publish = shared_state.append
+            if shared_state.above != base.above:
                 try:
                     self._folder.lock_syncing()  # or its holder would note an end of other records
-                    sharing.begin(base.above)
+                    shared_state.begin(base.above)
                 finally:
                     self._folder.unlock_syncing()
         position = self._log.position
@@ -256,7 +258,7 @@ class Pending:
         with self._lock:
             if self.base is not None and self.base.above != self._env.info()["last_txnid"]:
                 self._drop()
-            elif self.base is None or self._sharing.is_synced(self.base.above, self.base.end):
+            elif self.base is None or self._shared_state.is_synced(self.base.above, self.base.end):
                 self._drop_behind()
 
     def drop(self) -> None:

@@ -27,26 +27,26 @@ _SHARED, _KEPT, _HOLDER, _LISTENING, _PREPARED, _ABOVE, _END, _APPENDED, _FAILED
 
 
 def _word(place: int) -> property:
-    def read(sharing: "Sharing") -> int:
-        return sharing._words[place]
+    def read(shared_state: "SharedState") -> int:
+        return shared_state._words[place]
 
-    def write(sharing: "Sharing", value: int) -> None:
-        sharing._words[place] = value
+    def write(shared_state: "SharedState", value: int) -> None:
+        shared_state._words[place] = value
 
     return property(read, write)
 
 
 def _flag(place: int) -> property:
-    def read(sharing: "Sharing") -> bool:
-        return sharing._words[place] != 0
+    def read(shared_state: "SharedState") -> bool:
+        return shared_state._words[place] != 0
 
-    def write(sharing: "Sharing", value: bool) -> None:
-        sharing._words[place] = value
+    def write(shared_state: "SharedState", value: bool) -> None:
+        shared_state._words[place] = value
 
     return property(read, write)
 
 
-class Sharing:
+class SharedState:
     """The file of one store, mapped by this process."""
 
     __slots__ = ("_map", "_words", "path")
