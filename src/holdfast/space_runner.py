@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 from holdfast import expiry
 from holdfast.binding import EVERY_SPACE, can_run_again
 from holdfast.defaults import LAYERS
+from holdfast.dry_run import dry_run
 from holdfast.engine.contract import Engine, Guard, Outcome, Reader, Subscription, Transaction
 from holdfast.errors import BadInput, RemovalFailed, UnknownSpace
 from holdfast.keys import pack, prefix_range, unpack
@@ -18,7 +19,6 @@ from holdfast.limits import (
     EXPIRY_LOOK_SECONDS,
     REMOTE_EXPIRY_LOOK_SECONDS,
 )
-from holdfast.rehearsal import rehearse
 from holdfast.spaces import DIRECTORY, NOWHERE, find_number, find_or_create
 
 T = TypeVar("T")
@@ -170,15 +170,15 @@ class NewSpaceRunner(SpaceRunner):
         self._guard = Guard(self.dropped_key, expiry.refuse_dropped)
         self.prefix = prefix
 
-    def rehearse(self, work: Callable[[Transaction], T]) -> Outcome[T] | None:
+    def dry_run(self, work: Callable[[Transaction], T]) -> Outcome[T] | None:
         """Returns what becomes of `work` if it needs no space; None if it has to run in one."""
         if self.exists():
             return None
         with self.view() as reader:
-            return rehearse(work, reader)
+            return dry_run(work, reader)
 
     def transact(self, work: Callable[[Transaction], T]) -> T:
-        if (outcome := self.rehearse(work)) is not None:
+        if (outcome := self.dry_run(work)) is not None:
             return outcome.unwrap()
         self.create()
         return super().transact(work)
@@ -202,7 +202,7 @@ class NewSpaceRunner(SpaceRunner):
             return super().view()
         if find_number(self._engine, EVERY_SPACE) is None:
             return self._engine.view(space=NOWHERE)
-        return self._rehearsed()
+        return self._dry_run_view()
 
     def read(self, work: Callable[[Reader], T], kind: str = "") -> T:
         if self.exists():
@@ -211,7 +211,7 @@ class NewSpaceRunner(SpaceRunner):
             return work(reader)
 
     @contextmanager
-    def _rehearsed(self) -> Iterator[Reader]:
+    def _dry_run_view(self) -> Iterator[Reader]:
         """Returns the space as it would be if it were created now, with the default tables.
 
         They are written in a transaction that is always undone.

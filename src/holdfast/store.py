@@ -326,7 +326,7 @@ class Store(Space):
         for number, step in enumerate(steps):
             runner = step.space._runner
             if isinstance(runner, NewSpaceRunner):
-                outcome = runner.rehearse(partial(_on_layers, step.work, step.space._shared))
+                outcome = runner.dry_run(partial(_on_layers, step.work, step.space._shared))
                 if outcome is None:
                     runner.try_to_create()
                 else:

@@ -181,7 +181,7 @@ def test_a_space_that_is_locked_costs_one_round_trip_more_and_is_released_at_the
     other = open_engine(url, durability="interval")
     engine.transact(increment)
     other.transact(increment)
-    engine._runs._contention._until[b"n"] = float("inf")
+    engine._runner._contention._until[b"n"] = float("inf")
     exchanges.clear()
 
     assert engine.transact(increment) == 3

@@ -22,7 +22,7 @@ def test_who_has_a_turn_holds_up_only_those_that_want_the_same(
 ) -> None:
     other = open_engine(url, durability="interval")
     engine.transact(increment)
-    engine._runs._contention._until[b"n"] = float("inf")
+    engine._runner._contention._until[b"n"] = float("inf")
     runs = []
 
     def work(tx: Transaction) -> int:
@@ -76,7 +76,7 @@ def test_a_turn_that_reads_two_moments_and_writes_nothing_is_run_again(
 
     engine.transact(change)
     other.transact(change)
-    engine._runs._contention._until[b"a"] = float("inf")
+    engine._runner._contention._until[b"a"] = float("inf")
     runs = []
 
     def work(tx: Transaction) -> Any:
@@ -120,7 +120,7 @@ def test_a_process_that_is_alone_again_commits_by_one_statement(
     assert isinstance(engine, RemoteEngine)
     for each in (engine, other, engine, other, engine):
         each.transact(increment)
-    engine._runs._contention.note([b"n"])
+    engine._runner._contention.note([b"n"])
     sent: list[str] = []
     send = PostgresConnection.send
 

@@ -66,7 +66,7 @@ def test_a_with_block_that_was_overtaken_says_so_and_has_written_nothing(
 def test_a_transaction_that_never_gets_through_ends_with_a_conflict(
     engine: RemoteEngine, backend: MemoryBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.engine.remote.runs.MAX_CONFLICT_RUNS", 4)
+    monkeypatch.setattr("holdfast.engine.remote.group_runner.MAX_CONFLICT_RUNS", 4)
     rival = open_memory(backend)
 
     def work(tx: Transaction) -> None:
@@ -363,7 +363,7 @@ def test_transactions_that_wait_for_a_space_are_committed_as_a_group(
         first = pool.submit(engine.transact, hold)
         inside.wait()
         others = [pool.submit(engine.transact, increment) for _ in range(8)]
-        while len(engine._lines._lines[b""].group_commit._waiting) < 8:
+        while len(engine._queues._queues[b""].group_commit._waiting) < 8:
             pass
         go_on.set()
         first.result()

@@ -33,7 +33,7 @@ def test_it_is_a_sorted_map_whatever_is_lost_on_the_way(
 ) -> None:  # fmt: skip
     backend = MemoryBackend(rule)
     engine = open_memory(backend)
-    engine._patience.stopped.wait = lambda timeout=None: False  # type: ignore[method-assign]  # no pauses
+    engine._reconnector.stopped.wait = lambda timeout=None: False  # type: ignore[method-assign]  # no pauses
     backend.fault = lambda message: (
         "" if faults.random() < 0.7 else faults.choice(["unreachable", "lost before", "lost after"])
     )

@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.engine import open_engine
 from holdfast.engine.contract import Notice, Transaction, read_counter
-from holdfast.engine.remote import RemoteEngine, runs
+from holdfast.engine.remote import RemoteEngine, group_runner
 from holdfast.errors import (
     Conflict,
     OutcomeUnknown,
@@ -162,7 +162,7 @@ def test_a_transaction_that_takes_longer_than_those_of_others_is_made_all_the_sa
     servers: Servers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another process, which commits in one round trip, was quicker each time."""
-    monkeypatch.setattr(runs, "MAX_CONFLICT_RUNS", 5)
+    monkeypatch.setattr(group_runner, "MAX_CONFLICT_RUNS", 5)
     url = servers.lend("valkey")
     engine, other = (open_engine(url, durability="interval") for _ in range(2))
     assert isinstance(other, RemoteEngine)

@@ -19,9 +19,9 @@ from holdfast.limits import (
     MAX_SHORT_OPERATIONS,
     MAX_SMALL_REQUEST_BYTES,
 )
-from holdfast.server import group_time
+from holdfast.server import group_time_limit
 from holdfast.server.dispatcher import Dispatcher
-from holdfast.server.group_time import Postponed, within_time
+from holdfast.server.group_time_limit import Postponed, within_time
 from holdfast.store import Step
 from tests.server.running import command
 from tests.server.small_server import SmallServer, small_server
@@ -210,7 +210,7 @@ def test_a_group_that_takes_long_is_committed_in_parts() -> None:
 def test_writes_that_take_long_together_are_all_done_in_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(group_time, "MAX_GROUP_SECONDS", 0.0)
+    monkeypatch.setattr(group_time_limit, "MAX_GROUP_SECONDS", 0.0)
 
     async def go() -> list[Any]:
         with holdfast.open(tmp_path / "data") as store:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import holdfast
 from holdfast.engine.contract import Notice
+from holdfast.server.loop_turns import LoopTurns
 from holdfast.server.notice_feed import NoticeFeed
-from holdfast.server.turns import Turns
 
 PUBLISH_TWICE = """
 import sys, holdfast
@@ -30,7 +30,7 @@ def test_notices_of_another_process_are_heard_in_the_order_of_its_commits(tmp_pa
                 both.set()
 
         with holdfast.open(tmp_path) as store:
-            feed = NoticeFeed(store.engine, loop, Turns(loop))
+            feed = NoticeFeed(store.engine, loop, LoopTurns(loop))
             feed.listen(hear, space=store.prefix)
             command = (sys.executable, "-c", PUBLISH_TWICE, str(tmp_path))
             other = await asyncio.create_subprocess_exec(*command)
@@ -47,7 +47,7 @@ def test_own_notices_are_made_only_while_someone_listens_to_their_topic(tmp_path
         loop = asyncio.get_running_loop()
         heard: list[str] = []
         with holdfast.open(tmp_path, durability="interval") as store:
-            feed = NoticeFeed(store.engine, loop, Turns(loop))
+            feed = NoticeFeed(store.engine, loop, LoopTurns(loop))
 
             async def publish(payload: str) -> None:
                 store.transact(lambda tx: tx.publish(Notice("topic", payload.encode())))

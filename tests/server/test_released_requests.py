@@ -17,7 +17,7 @@ import holdfast
 from holdfast.engine.contract import Outcome
 from holdfast.errors import BadInput
 from holdfast.jobs import settlements
-from holdfast.server import group_time
+from holdfast.server import group_time_limit
 from holdfast.server.addresses import Address
 from holdfast.server.application import make_dispatcher
 from holdfast.server.error_frames import forget_frames
@@ -131,7 +131,7 @@ def test_a_refused_write_is_not_held_by_its_error(tmp_path: Path, use: Use) -> N
 def test_a_write_that_was_postponed_is_not_held_by_that(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(group_time, "MAX_GROUP_SECONDS", 0.0)
+    monkeypatch.setattr(group_time_limit, "MAX_GROUP_SECONDS", 0.0)
 
     said, held = held_after(tmp_path, a_group_that_takes_long)
 

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import click
 
+from holdfast.cli.dump_subjects import FORMAT_HELP, Format, Subject, find_subject
 from holdfast.cli.files import writing
 from holdfast.cli.location import Location, Opened, location_options
 from holdfast.cli.output import Output, counted
-from holdfast.cli.subjects import FORMAT_HELP, Format, Subject, find_subject
 
 
 @click.command("dump")

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from holdfast.cli.dump_subjects import FORMAT_HELP, Format, Subject, find_subject
 from holdfast.cli.files import reading, size_of
+from holdfast.cli.input_records import Record, read_records
 from holdfast.cli.location import Location, Opened, location_options
 from holdfast.cli.output import FOUND, Output, counted
-from holdfast.cli.records import Record, read_records
-from holdfast.cli.subjects import FORMAT_HELP, Format, Subject, find_subject
 
 if TYPE_CHECKING:
     from holdfast.errors import BadDump

@@ -18,7 +18,7 @@ def check_steps(count: int) -> None:
         )
 
 
-class Meter:
+class BatchMeter:
     """Measures one run of a batch. The clock is the thread's own: a busy machine breaks nothing."""
 
     def __init__(self) -> None:

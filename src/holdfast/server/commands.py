@@ -18,8 +18,8 @@ from holdfast.limits import DECODED_ON_LOOP_BYTES, MAX_READ_ON_LOOP
 from holdfast.operations import OPERATIONS, OPERATIONS_BY_METHOD, Operation
 from holdfast.server import large_reads, payloads, redis_hints, word_commands
 from holdfast.server.client_address import address_events
+from holdfast.server.decoding_limits import refuse_long_decoding, refuse_long_text
 from holdfast.server.resp_session import Change, Encode, Later, Plan, Read, RespSession, Write
-from holdfast.server.value_counts import refuse_long_decoding, refuse_long_text
 
 T = TypeVar("T")
 Handler: TypeAlias = Callable[[RespSession, wire.Command], Plan]

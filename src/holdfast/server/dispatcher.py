@@ -53,13 +53,13 @@ from holdfast.server.call_tracing import TracedCall
 from holdfast.server.error_frames import forget_frames
 from holdfast.server.job_waiters import JobWaiters
 from holdfast.server.large_reads import LargeReads
+from holdfast.server.loop_turns import LoopTurns
 from holdfast.server.notice_feed import NoticeFeed
 from holdfast.server.options import DEFAULT_OPTIONS, DispatcherOptions
 from holdfast.server.password_checks import PasswordChecks
 from holdfast.server.recorder import Recorder
 from holdfast.server.subscribers import Subscribers
 from holdfast.server.turn_view import TurnView
-from holdfast.server.turns import Turns
 from holdfast.server.write_groups import WriteGroups
 from holdfast.spaces import DIRECTORY, NOWHERE, SPACE_CREATED, SPACE_DROPPED
 from holdfast.store import Space, Step, Store, Tx, View
@@ -115,7 +115,7 @@ class Dispatcher:
         self.scripts = self._load_scripts()
         self._spaces: dict[str, Space] = {store.name: store}
         self._loop = asyncio.get_running_loop()
-        self.turns = Turns(self._loop)
+        self.turns = LoopTurns(self._loop)
         self.turn_view = TurnView(self._loop)
         self.password_checks = PasswordChecks(self.authenticator, self._loop)
         self.notice_feed = NoticeFeed(store.engine, self._loop, self.turns)

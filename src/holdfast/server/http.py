@@ -39,6 +39,7 @@ from holdfast.operations import OPERATIONS
 from holdfast.server.auth import Identity
 from holdfast.server.browser_checks import refuse_foreign_page
 from holdfast.server.call_tracing import TracedCall
+from holdfast.server.decoding_limits import refuse_long_decoding
 from holdfast.server.dispatcher import Dispatcher
 from holdfast.server.http_exchange import (
     HttpRequest,
@@ -52,7 +53,6 @@ from holdfast.server.http_exchange import (
     send_response,
     sent_at_once,
 )
-from holdfast.server.value_counts import refuse_long_decoding
 
 T = TypeVar("T")
 Found: TypeAlias = dict[str, str]  # what the names in a route have matched

@@ -52,7 +52,7 @@ from holdfast.limits import (
 )
 from holdfast.server import bigints
 from holdfast.server.bounds import MemoryBudget
-from holdfast.server.turns import Turns
+from holdfast.server.loop_turns import LoopTurns
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -306,7 +306,7 @@ def answer(
 
 
 async def send_response(
-    request: HttpRequest, response: HttpResponse, send: Send, turns: Turns
+    request: HttpRequest, response: HttpResponse, send: Send, turns: LoopTurns
 ) -> None:
     """Sends an answer. A stream that fails in the middle raises, which breaks the connection."""
     body = response.body
@@ -342,7 +342,7 @@ async def _begin(response: HttpResponse, send: Send) -> None:
 
 
 async def _send_stream(
-    request: HttpRequest, body: AsyncGenerator[bytes], send: Send, turns: Turns
+    request: HttpRequest, body: AsyncGenerator[bytes], send: Send, turns: LoopTurns
 ) -> None:
     """Sends pieces until there are no more, the client has gone, or takes none any more."""
     gone = asyncio.ensure_future(request.gone())

@@ -16,7 +16,7 @@ from typing import Final
 from holdfast.engine.contract import Engine, Notice, WriteWatch
 from holdfast.errors import StoreBusy, StoreUnreachable
 from holdfast.limits import BULLETIN_LOOK_SECONDS, WATCHED_LOOK_SECONDS
-from holdfast.server.turns import Turns
+from holdfast.server.loop_turns import LoopTurns
 
 _log = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ _Listening = tuple[bytes | None, str, Listener]
 class NoticeFeed:
     """Hands notices to listeners, on the event loop and in the order of their commits."""
 
-    def __init__(self, engine: Engine, loop: asyncio.AbstractEventLoop, turns: Turns) -> None:
+    def __init__(self, engine: Engine, loop: asyncio.AbstractEventLoop, turns: LoopTurns) -> None:
         self._loop = loop
         self._turns = turns
         self._listeners: dict[int, _Listening] = {}

@@ -32,7 +32,7 @@ from holdfast.limits import (
 from holdfast.server import connection_commands, pubsub, word_commands  # noqa: F401  # they serve commands
 from holdfast.server.commands import plan_of
 from holdfast.server.resp_session import Change, Later, Plan, Read, RespSession, Steps, Write
-from holdfast.server.slow_clients import Patience
+from holdfast.server.slow_clients import SlowClientWatch
 from holdfast.server.write_groups import Answer
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class RespConnection(asyncio.Protocol):
         self._transport.set_write_buffer_limits(self._bounds.pause_unsent_bytes)
         peer = transport.get_extra_info("peername") or ("",)
         self.session = RespSession(self._server.dispatcher, self._send, str(peer[0]))
-        self._patience = Patience(self._server.loop, self._bounds, self)
+        self._slow_client_watch = SlowClientWatch(self._server.loop, self._bounds, self)
         if not self._server.admit(self):
             self._answer_and_close(_TOO_MANY)
         else:
@@ -88,7 +88,7 @@ class RespConnection(asyncio.Protocol):
         self._delayed = b""
         self._server.dispatcher.back_pressure.remove(self)
         self._unparsed = b""
-        self._patience.end()
+        self._slow_client_watch.end()
         if self._awaited is not None:
             self._awaited.cancel()
         self._turns.go_through(self._released())

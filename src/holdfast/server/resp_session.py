@@ -29,7 +29,7 @@ from holdfast.limits import (
 )
 from holdfast.operations import OPERATIONS, Operation, refuse_in_batch
 from holdfast.server.auth import Identity
-from holdfast.server.batch_limits import Meter
+from holdfast.server.batch_limits import BatchMeter
 from holdfast.server.call_tracing import TracedCall
 from holdfast.server.dispatcher import Dispatcher
 from holdfast.server.subscribers import Kind, Seat, layer_of
@@ -408,7 +408,7 @@ class RespSession:
 
         def work(tx: View) -> list[bytes]:
             replies = []
-            meter = Meter()
+            meter = BatchMeter()
             for position, plan in enumerate(plans):
                 try:
                     replies.append(_run_in_batch(plan, tx))

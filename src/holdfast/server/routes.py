@@ -23,7 +23,7 @@ from holdfast.metrics.prometheus import Family
 from holdfast.operations import OPERATIONS, Operation, find, refuse_in_batch
 from holdfast.server import payloads
 from holdfast.server.auth import Identity
-from holdfast.server.batch_limits import Meter, check_steps
+from holdfast.server.batch_limits import BatchMeter, check_steps
 from holdfast.server.call_tracing import ended_with
 from holdfast.server.client_address import address_events
 from holdfast.server.http import AtOnce, Found, HttpApi, route
@@ -164,7 +164,7 @@ async def batch(api: HttpApi, request: HttpRequest, found: Found) -> HttpRespons
 
     def work(tx: View) -> list[Any]:
         results = []
-        meter = Meter()
+        meter = BatchMeter()
         for position, (operation, arguments) in enumerate(planned):
             try:
                 result = operation.call(getattr(tx, operation.layer), arguments)

@@ -31,7 +31,7 @@ class Client(Protocol):
     def finish(self) -> None: ...
 
 
-class Patience:
+class SlowClientWatch:
     """Looks at a client from time to time, and ends its connection if it is too slow."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, bounds: Bounds, client: Client) -> None:

@@ -26,10 +26,10 @@ from holdfast.limits import (
     MAX_QUEUED_WRITES,
 )
 from holdfast.server.error_frames import forget_frames
-from holdfast.server.group_time import transact_in_parts
+from holdfast.server.group_time_limit import transact_in_parts
+from holdfast.server.loop_turns import LoopTurns
 from holdfast.server.notice_feed import NoticeFeed
 from holdfast.server.recorder import Recorder
-from holdfast.server.turns import Turns
 from holdfast.store import AnyStep, Space, Store
 
 _TRIED_SECONDS: Final = 0.001  # it was begun on the loop, and turned out to be long
@@ -57,7 +57,7 @@ class WriteGroups:
         self,
         store: Store,
         loop: asyncio.AbstractEventLoop,
-        turns: Turns,
+        turns: LoopTurns,
         recorder: Recorder,
         notice_feed: NoticeFeed,
         report: Callable[[BaseException], None],

@@ -18,8 +18,8 @@ from holdfast.limits import DECODED_ON_LOOP_BYTES, MAX_MESSAGE_BYTES
 from holdfast.server import redis_hints
 from holdfast.server.commands import COMMANDS, Handler, command, decoded_in_thread, is_large
 from holdfast.server.commands import ping as plain_ping
+from holdfast.server.decoding_limits import refuse_long_decoding
 from holdfast.server.resp_session import Plan, Read, RespSession, Write
-from holdfast.server.value_counts import refuse_long_decoding
 
 KINDS: Final = ("PUT", "GET", "UPDATE", "DEL", "TX")
 REDIS_KINDS: Final = (b"GET", b"DEL")  # which Redis has too, with other arguments

@@ -16,11 +16,11 @@ from holdfast.compat.qless import (
     search_commands,
     write_commands,
 )
+from holdfast.compat.qless.arguments import NIL, Arguments
 from holdfast.compat.qless.dialects import Dialect
 from holdfast.compat.qless.error_texts import in_words_of_qless
 from holdfast.compat.qless.read_commands import Reply
 from holdfast.compat.qless.v1_commands import call_first
-from holdfast.compat.qless.words import NIL, Words
 from holdfast.engine.contract import Transaction
 from holdfast.errors import BadArgument, HoldfastError
 from holdfast.jobs.arguments import number_from
@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 NOTHING: Final = "{}"  # what a pop says that has no job to give
-Command = Callable[[Ledger, float, Words], Reply]
+Command = Callable[[Ledger, float, Arguments], Reply]
 
 COMMANDS: Final[Mapping[str, Command]] = MappingProxyType(
     {
@@ -123,7 +123,9 @@ def call(tx: Transaction, words: Sequence[str], dialect: Dialect = "G3") -> Repl
         command = write_commands.put_without_caller
     now = _time_of(words)
     try:
-        return command(Ledger(tx, Metrics), tx.now if now is None else now, Words(list(words[2:])))
+        return command(
+            Ledger(tx, Metrics), tx.now if now is None else now, Arguments(list(words[2:]))
+        )
     except HoldfastError as error:
         raise in_words_of_qless(error, name) from None
 
@@ -155,8 +157,8 @@ class BlockingPop(msgspec.Struct, frozen=True, kw_only=True):
 def blocking_pop(words: Sequence[str]) -> BlockingPop:
     """Reads `bpop now queue... worker count timeout`."""
     now = _time_of(words)
-    rest = Words(list(words[-3:] if len(words) > 5 else words[3:]))
-    queues = [Words([word]).queue() for word in words[2:-3] or words[2:3] or [""]]
+    rest = Arguments(list(words[-3:] if len(words) > 5 else words[3:]))
+    queues = [Arguments([word]).queue() for word in words[2:-3] or words[2:3] or [""]]
     return BlockingPop(
         queues=queues,
         worker=rest.name("Bpop", "worker"),
@@ -169,7 +171,7 @@ def blocking_pop(words: Sequence[str]) -> BlockingPop:
 def awaited_result(words: Sequence[str]) -> tuple[str, float]:
     """Reads `result now jid seconds`: whose result, and how long to wait for it."""
     _time_of(words)
-    rest = Words(list(words[2:]))
+    rest = Arguments(list(words[2:]))
     return rest.jid(), rest.number('Result(): Arg "wait" not a number: ')
 
 

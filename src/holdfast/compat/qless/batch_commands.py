@@ -7,8 +7,8 @@ settled; the layer calls it `on_settled`.
 from typing import TYPE_CHECKING
 
 from holdfast.compat.qless import replies
+from holdfast.compat.qless.arguments import Arguments, json
 from holdfast.compat.qless.read_commands import Reply
-from holdfast.compat.qless.words import Words, json
 from holdfast.compat.qless.write_commands import new_job
 from holdfast.errors import BadArgument
 from holdfast.jobs import batches, cancellation
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from holdfast.jobs.ledger import Ledger
 
 
-def batch_open(ledger: "Ledger", now: float, words: Words) -> Reply:
+def batch_open(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
     """Runs `batch.open id [on-success job] [on-complete job]`; a job is an object as in `mput`."""
-    id = words.name("Batch", "id")
-    given = words.known_options("Batch", "on-success", "on-complete")
+    id = arguments.name("Batch", "id")
+    given = arguments.known_options("Batch", "on-success", "on-complete")
     on_success, on_complete = (_callback(given, name) for name in ("on-success", "on-complete"))
     return batches.open_batch(ledger, id, on_success, on_complete, now)
 
@@ -33,36 +33,36 @@ def _callback(given: dict[str, str], name: str) -> NewJob | None:
     return new_job(json(given[name], f'Batch(): Arg "{name}" not JSON: '), "Batch", name)
 
 
-def batch_close(ledger: "Ledger", now: float, words: Words) -> Reply:
-    closed = batches.close_batch(ledger, words.name("Batch", "id"), now)
+def batch_close(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
+    closed = batches.close_batch(ledger, arguments.name("Batch", "id"), now)
     return replies.text(replies.batch(closed))
 
 
-def batch_get(ledger: "Ledger", now: float, words: Words) -> Reply:
-    record = batches.load(ledger, words.name("Batch", "id"))
+def batch_get(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
+    record = batches.load(ledger, arguments.name("Batch", "id"))
     return None if record is None else replies.text(replies.batch(batches.shown(ledger, record)))
 
 
-def batch_jobs(ledger: "Ledger", now: float, words: Words) -> Reply:
+def batch_jobs(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
     """Runs `batch.jobs id [after [count]]`: the ids of its jobs, behind the id `after`."""
-    id = words.name("Batch", "id")
-    after = words.maybe() or ""
-    count = words.whole('Batch(): Arg "count" not a number: ', 25)
+    id = arguments.name("Batch", "id")
+    after = arguments.maybe() or ""
+    count = arguments.whole('Batch(): Arg "count" not a number: ', 25)
     return batches.jobs_behind(ledger, id, after, min(count, MAX_JOBS_PER_CALL))
 
 
-def batch_cancel(ledger: "Ledger", now: float, words: Words) -> Reply:
+def batch_cancel(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
     """Closes a batch and cancels all of its jobs that are not complete; returns how many."""
-    id = words.name("Batch", "id")
+    id = arguments.name("Batch", "id")
     _refuse_large(ledger, id, "JOBS.BATCH_CANCEL")
     batches.close_batch(ledger, id, now)
     jids = batches.jobs_behind(ledger, id, "", MAX_JOBS_PER_CALL)
     return cancellation.cancel_open(ledger, jids, now)
 
 
-def batch_forget(ledger: "Ledger", now: float, words: Words) -> Reply:
+def batch_forget(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
     """Forgets a batch whose jobs are all settled; returns 0 if it does not exist."""
-    id = words.name("Batch", "id")
+    id = arguments.name("Batch", "id")
     if batches.load(ledger, id) is None:
         return 0
     _refuse_large(ledger, id, "JOBS.BATCH_FORGET")

@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.compat.qless import replies
-from holdfast.compat.qless.words import Words
-from holdfast.compat.qless.words import name as word_as_name
+from holdfast.compat.qless.arguments import Arguments
+from holdfast.compat.qless.arguments import name as word_as_name
 from holdfast.errors import BadArgument, UnknownJob
 from holdfast.jobs import (
     breakdown,
@@ -31,29 +31,29 @@ Reply = str | int | list[str] | None
 _STATISTICS: Final[dict[str, By]] = {"klass": "class", "tag": "tag", "worker": "worker"}
 
 
-def get(ledger: "Ledger", now: float, words: Words) -> Reply:
-    record = ledger.job(words.jid())
+def get(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
+    record = ledger.job(arguments.jid())
     return None if record is None else replies.text(replies.job(ledger, record))
 
 
-def multiget(ledger: "Ledger", now: float, words: Words) -> Reply:
-    jids = words.jids()
+def multiget(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
+    jids = arguments.jids()
     check_jobs_count(len(jids))
     found = [record for record in ledger.jobs(jids) if record is not None]
     return replies.text(replies.jobs(ledger, found))
 
 
-def jobs(ledger: "Ledger", now: float, words: Words) -> Reply:
-    state = words.need('Jobs(): Arg "state" missing')
-    queue = "" if state == "complete" else words.need('Jobs(): Arg "queue" missing')
-    offset, count = words.page("Jobs")
+def jobs(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
+    state = arguments.need('Jobs(): Arg "state" missing')
+    queue = "" if state == "complete" else arguments.need('Jobs(): Arg "queue" missing')
+    offset, count = arguments.page("Jobs")
     if state not in queues.LISTS:
         raise BadArgument(f'Jobs(): Unknown type "{state}"')
     return queues.listed(ledger, state, queue, offset, count, now)
 
 
-def queues_command(ledger: "Ledger", now: float, words: Words) -> Reply:
-    name = words.maybe()
+def queues_command(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
+    name = arguments.maybe()
     if name is not None:
         return replies.text(_queue(ledger, word_as_name(name, "Queue", "queue"), now))
     known = queues.known_queues(ledger)
@@ -65,8 +65,8 @@ def _queue(ledger: "Ledger", name: str, now: float) -> dict[str, Any]:
     return replies.queue(counts, has_rate=ledger.settings().rate_of(name) is not None)
 
 
-def workers_command(ledger: "Ledger", now: float, words: Words) -> Reply:
-    name = words.maybe()
+def workers_command(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
+    name = arguments.maybe()
     if name is None:
         found = workers.workers(ledger, now)
         shown = [{"name": each.name, "jobs": each.jobs, "stalled": each.stalled} for each in found]
@@ -78,73 +78,73 @@ def workers_command(ledger: "Ledger", now: float, words: Words) -> Reply:
     )
 
 
-def failed(ledger: "Ledger", now: float, words: Words) -> Reply:
-    group = words.maybe()
+def failed(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
+    group = arguments.maybe()
     if group is None:
         return replies.text(failures.group_counts(ledger))
-    start, limit = words.page("Failed", ("start", "limit"), "is ")
+    start, limit = arguments.page("Failed", ("start", "limit"), "is ")
     word_as_name(group, "Failed", "group")
     return replies.text(replies.page(failures.failed_in(ledger, group, start, limit)))
 
 
-def stats(ledger: "Ledger", now: float, words: Words) -> Reply:
-    queue = words.queue()
-    date = words.number('Stats(): Arg "date" missing or not a number: ')
-    by = words.maybe()
+def stats(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
+    queue = arguments.queue()
+    date = arguments.number('Stats(): Arg "date" missing or not a number: ')
+    by = arguments.maybe()
     if by is None:
         return replies.text(replies.stats(statistics.stats_on(ledger, queue, date)))
     if by not in _STATISTICS:
         raise BadArgument('Stats(): Arg "by" must be "klass", "tag" or "worker"')
-    name = words.name("Stats", by)
+    name = arguments.name("Stats", by)
     table = breakdown.stats_by(ledger, queue, _STATISTICS[by], name, date, date, 1)
     return replies.text(replies.stats_row(table.rows[0] if table.rows else StatsRow(name=name)))
 
 
-def length(ledger: "Ledger", now: float, words: Words) -> Reply:
-    return queues.length(ledger, words.queue())
+def length(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
+    return queues.length(ledger, arguments.queue())
 
 
-def peek(ledger: "Ledger", now: float, words: Words) -> Reply:
-    queue = words.queue()
-    count = words.whole('Peek(): Arg "count" missing or not a number: ')
+def peek(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
+    queue = arguments.queue()
+    count = arguments.whole('Peek(): Arg "count" missing or not a number: ')
     return replies.text(replies.jobs(ledger, pops.peek(ledger, queue, count, now)))
 
 
-def config_get(ledger: "Ledger", now: float, words: Words) -> Reply:
-    option = words.maybe()
+def config_get(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
+    option = arguments.maybe()
     if option is None:
         return replies.text(settings.all_options(ledger))
     found = settings.get_option(ledger, option)
     return int(found) if isinstance(found, float) else found
 
 
-def recur_get(ledger: "Ledger", now: float, words: Words) -> Reply:
-    record = recurring.load(ledger, words.jid("Recurring"))
+def recur_get(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
+    record = recurring.load(ledger, arguments.jid("Recurring"))
     return None if record is None else replies.text(replies.recurring(record))
 
 
-def result(ledger: "Ledger", now: float, words: Words) -> Reply:
-    return results.result_text(ledger, words.jid())
+def result(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
+    return results.result_text(ledger, arguments.jid())
 
 
 # --- commands that look or change, by their first word ------------------------------------------
 
 
-def tag(ledger: "Ledger", now: float, words: Words) -> Reply:
-    action = words.need('Tag(): Arg "command" must be "add", "remove", "get" or "top"')
+def tag(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
+    action = arguments.need('Tag(): Arg "command" must be "add", "remove", "get" or "top"')
     if action == "get":
-        name = words.need('Tag(): Arg "tag" missing')
-        offset, count = words.page("Tag")
+        name = arguments.need('Tag(): Arg "tag" missing')
+        offset, count = arguments.page("Tag")
         if offset == count == 0:
             count = -1  # all of them, as an accident of the originals' ranges had it
         return replies.text(replies.page(tags.jobs_with_tag(ledger, name, offset, count)))
     if action == "top":
-        offset, count = words.page("Tag")
+        offset, count = arguments.page("Tag")
         return replies.text(replies.listed(tags.most_used_tags(ledger, offset, count)))
     if action not in ("add", "remove"):
         raise BadArgument('Tag(): First argument must be "add", "remove" or "get"')
-    jid = words.need('Tag(): Arg "jid" missing')
-    named: list[Tag] = list(words.rest())
+    jid = arguments.need('Tag(): Arg "jid" missing')
+    named: list[Tag] = list(arguments.rest())
     if action == "add":
         carried = tags.add_tags(ledger, jid, named, now)
     else:
@@ -152,14 +152,14 @@ def tag(ledger: "Ledger", now: float, words: Words) -> Reply:
     return replies.text(replies.listed(carried))
 
 
-def track(ledger: "Ledger", now: float, words: Words) -> Reply:
-    action = words.maybe()
+def track(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
+    action = arguments.maybe()
     if action is None:
         found, expired = tracking.tracked_jobs(ledger)
         return replies.text(
             {"jobs": replies.jobs(ledger, found), "expired": replies.listed(expired)}
         )
-    jid = words.need('Track(): Arg "jid" missing')
+    jid = arguments.need('Track(): Arg "jid" missing')
     if action.lower() == "untrack":
         return "1" if tracking.untrack(ledger, jid) else "0"
     if action.lower() == "track":
@@ -169,17 +169,19 @@ def track(ledger: "Ledger", now: float, words: Words) -> Reply:
     raise BadArgument(f'Track(): Unknown action "{action}"')
 
 
-def throttle_get(ledger: "Ledger", now: float, words: Words) -> Reply:
-    name = words.name("Throttle", "id")
+def throttle_get(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
+    name = arguments.name("Throttle", "id")
     return replies.text(replies.throttle(_throttling(ledger).throttle_get(name, now=now)))
 
 
-def throttle_locks(ledger: "Ledger", now: float, words: Words) -> Reply:
-    return list(_throttling(ledger).throttle_locks(words.name("Throttle", "id"), count=-1).jobs)
+def throttle_locks(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
+    return list(_throttling(ledger).throttle_locks(arguments.name("Throttle", "id"), count=-1).jobs)
 
 
-def throttle_pending(ledger: "Ledger", now: float, words: Words) -> Reply:
-    return list(_throttling(ledger).throttle_pending(words.name("Throttle", "id"), count=-1).jobs)
+def throttle_pending(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
+    return list(
+        _throttling(ledger).throttle_pending(arguments.name("Throttle", "id"), count=-1).jobs
+    )
 
 
 def _throttling(ledger: "Ledger") -> ThrottleOperations:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from holdfast.compat.qless import replies
+from holdfast.compat.qless.arguments import Arguments, json, number, whole
 from holdfast.compat.qless.read_commands import Reply
-from holdfast.compat.qless.words import Words, json, number, whole
 from holdfast.errors import BadArgument
 from holdfast.jobs import bulk
 from holdfast.jobs.search import JobSearch, page
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from holdfast.jobs.ledger import Ledger
 
 
-def search(ledger: "Ledger", now: float, words: Words) -> Reply:
+def search(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
     """Runs `search search [cursor text] [count n]`: a page of jobs, and where the next begins."""
-    wanted = _wanted(words, "Search")
-    given = words.known_options("Search", "cursor", "count")
+    wanted = _wanted(arguments, "Search")
+    given = arguments.known_options("Search", "cursor", "count")
     count = whole(given.get("count", "25"), 'Search(): Arg "count" not a number: ')
     found, place = page(ledger, wanted, given.get("cursor"), count, replies.job)
     return replies.text(
@@ -35,19 +35,19 @@ def search(ledger: "Ledger", now: float, words: Words) -> Reply:
     )
 
 
-def _wanted(words: Words, call: str) -> JobSearch:
-    value = json(words.maybe(), f'{call}(): Arg "search" missing or not JSON: ')
+def _wanted(arguments: Arguments, call: str) -> JobSearch:
+    value = json(arguments.maybe(), f'{call}(): Arg "search" missing or not JSON: ')
     try:
         return msgspec.convert(value, JobSearch)
     except msgspec.ValidationError as error:
         raise BadArgument(f'{call}(): Arg "search" not as expected: {error}') from None
 
 
-def bulk_start(ledger: "Ledger", now: float, words: Words) -> Reply:
+def bulk_start(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
     """Runs `bulk.start action search [queue q | tag t | priority p] [id id]`."""
-    action: Any = words.need('Bulk(): Arg "action" missing')
-    wanted = _wanted(words, "Bulk")
-    given = words.known_options("Bulk", "queue", "tag", "priority", "id")
+    action: Any = arguments.need('Bulk(): Arg "action" missing')
+    wanted = _wanted(arguments, "Bulk")
+    given = arguments.known_options("Bulk", "queue", "tag", "priority", "id")
     priority = None
     if "priority" in given:
         priority = number(given["priority"], 'Bulk(): Arg "priority" not a number: ')
@@ -57,20 +57,20 @@ def bulk_start(ledger: "Ledger", now: float, words: Words) -> Reply:
     return replies.text(replies.bulk_action(started))
 
 
-def bulk_step(ledger: "Ledger", now: float, words: Words) -> Reply:
-    record = bulk.need(ledger, words.name("Bulk", "id"))
+def bulk_step(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
+    record = bulk.need(ledger, arguments.name("Bulk", "id"))
     return replies.text(replies.bulk_action(bulk.step(ledger, record, now)))
 
 
-def bulk_stop(ledger: "Ledger", now: float, words: Words) -> Reply:
-    record = bulk.need(ledger, words.name("Bulk", "id"))
+def bulk_stop(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
+    record = bulk.need(ledger, arguments.name("Bulk", "id"))
     return replies.text(replies.bulk_action(bulk.stop(ledger, record, now)))
 
 
-def bulk_get(ledger: "Ledger", now: float, words: Words) -> Reply:
-    record = bulk.load(ledger, words.name("Bulk", "id"))
+def bulk_get(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
+    record = bulk.load(ledger, arguments.name("Bulk", "id"))
     return None if record is None else replies.text(replies.bulk_action(record))
 
 
-def bulk_list(ledger: "Ledger", now: float, words: Words) -> Reply:
+def bulk_list(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
     return replies.text(replies.listed([replies.bulk_action(each) for each in bulk.kept(ledger)]))

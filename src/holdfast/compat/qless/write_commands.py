@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from holdfast.compat.qless import replies
+from holdfast.compat.qless.arguments import Arguments, array, json, json_text, number
+from holdfast.compat.qless.arguments import name as word_as_name
 from holdfast.compat.qless.read_commands import Reply
-from holdfast.compat.qless.words import Words, array, json, json_text, number
-from holdfast.compat.qless.words import name as word_as_name
 from holdfast.errors import BadArgument, UnknownJob
 from holdfast.jobs import (
     cancellation,
@@ -37,35 +37,35 @@ if TYPE_CHECKING:
 # --- putting and taking -------------------------------------------------------------------------
 
 
-def put(ledger: "Ledger", now: float, words: Words) -> Reply:
-    caller = words.maybe()
+def put(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
+    caller = arguments.maybe()
     if caller is None:
         raise BadArgument('Put(): Arg "worker" missing')
-    return _put(ledger, now, words, caller, words.queue())
+    return _put(ledger, now, arguments, caller, arguments.queue())
 
 
-def put_without_caller(ledger: "Ledger", now: float, words: Words) -> Reply:
+def put_without_caller(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
     """Runs the `put` of the first unified script: it names no caller, so every holder is told."""
-    return _put(ledger, now, words, "", words.queue())
+    return _put(ledger, now, arguments, "", arguments.queue())
 
 
-def requeue(ledger: "Ledger", now: float, words: Words) -> Reply:
-    caller = words.maybe()
+def requeue(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
+    caller = arguments.maybe()
     if caller is None:
         raise BadArgument('Requeue(): Arg "worker" missing')
-    queue = words.queue()
-    jid = words.jid()
+    queue = arguments.queue()
+    jid = arguments.jid()
     if ledger.job(jid) is None:
         raise UnknownJob.of(jid)
-    return _put(ledger, now, Words([jid, *words.rest()]), caller, queue)
+    return _put(ledger, now, Arguments([jid, *arguments.rest()]), caller, queue)
 
 
-def _put(ledger: "Ledger", now: float, words: Words, caller: str, queue: str) -> str:
-    jid = words.need('Put(): Arg "jid" missing')
-    klass = words.need('Put(): Arg "klass" missing')
-    data = json_text(words.maybe(), 'Put(): Arg "data" missing or not JSON: ')
-    delay = words.number('Put(): Arg "delay" not a number: ')
-    options = words.options()
+def _put(ledger: "Ledger", now: float, arguments: Arguments, caller: str, queue: str) -> str:
+    jid = arguments.need('Put(): Arg "jid" missing')
+    klass = arguments.need('Put(): Arg "klass" missing')
+    data = json_text(arguments.maybe(), 'Put(): Arg "data" missing or not JSON: ')
+    delay = arguments.number('Put(): Arg "delay" not a number: ')
+    options = arguments.options()
     new = NewJob(
         queue=queue, id=jid, klass=klass, data=JsonText(data), delay=delay, **_put_options(options)
     )
@@ -101,13 +101,13 @@ def _put_options(options: dict[str, str]) -> dict[str, Any]:
     return found
 
 
-def mput(ledger: "Ledger", now: float, words: Words) -> Reply:
+def mput(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
     """Bulk put: `mput worker [{"queue", "jid", "klass", "data", ...}, ...]` with the options of
     put; ids in order.
     """
-    caller = words.maybe() or ""
+    caller = arguments.maybe() or ""
     error = 'Mput(): Arg "jobs" not JSON: '
-    listed = array(words.need(error), error, dict)
+    listed = array(arguments.need(error), error, dict)
     check_jobs_count(len(listed))
     return [put_job(ledger, new_job(each, "Mput", "jobs"), caller, now) for each in listed]
 
@@ -125,22 +125,22 @@ def new_job(given: Any, call: str, argument: str) -> NewJob:
         raise BadArgument(f'{call}(): Arg "{argument}" not as expected: {error}') from None
 
 
-def pop(ledger: "Ledger", now: float, words: Words) -> Reply:
-    queue = words.queue()
-    worker = words.name("Pop", "worker")
-    count = words.whole('Pop(): Arg "count" missing or not a number: ')
+def pop(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
+    queue = arguments.queue()
+    worker = arguments.name("Pop", "worker")
+    count = arguments.whole('Pop(): Arg "count" missing or not a number: ')
     return replies.text(replies.jobs(ledger, pops.pop(ledger, queue, worker, count, now)))
 
 
 # --- settling -----------------------------------------------------------------------------------
 
 
-def heartbeat(ledger: "Ledger", now: float, words: Words) -> Reply:
-    jid = words.jid()
-    worker = words.name("Heartbeat", "worker")
-    data = words.maybe()
+def heartbeat(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
+    jid = arguments.jid()
+    worker = arguments.name("Heartbeat", "worker")
+    data = arguments.maybe()
     text = None if data is None else json_text(data, 'Heartbeat(): Arg "data" not JSON: ')
-    options = words.options()
+    options = arguments.options()
     progress = None
     if "progress" in options:
         progress = number(options["progress"], 'Heartbeat(): Arg "progress" not a number: ')
@@ -151,12 +151,12 @@ def heartbeat(ledger: "Ledger", now: float, words: Words) -> Reply:
     return int(job.expires)
 
 
-def complete(ledger: "Ledger", now: float, words: Words) -> Reply:
-    jid = words.jid()
-    worker = words.name("Complete", "worker")
-    queue = words.name("Complete", "queue")
-    data = json_text(words.maybe(), 'Complete(): Arg "data" missing or not JSON: ')
-    options = words.options()
+def complete(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
+    jid = arguments.jid()
+    worker = arguments.name("Complete", "worker")
+    queue = arguments.name("Complete", "queue")
+    data = json_text(arguments.maybe(), 'Complete(): Arg "data" missing or not JSON: ')
+    options = arguments.options()
     delay = number(options.get("delay", "0"), 'Complete(): Arg "delay" not a number: ')
     error = 'Complete(): Arg "depends" not JSON: '
     depends = array(options.get("depends", "[]"), error, str)
@@ -186,43 +186,43 @@ def complete(ledger: "Ledger", now: float, words: Words) -> Reply:
     return state
 
 
-def fail(ledger: "Ledger", now: float, words: Words) -> Reply:
-    jid = words.jid()
-    worker = words.name("Fail", "worker")
-    group = words.name("Fail", "group")
-    message = words.message()
+def fail(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
+    jid = arguments.jid()
+    worker = arguments.name("Fail", "worker")
+    group = arguments.name("Fail", "group")
+    message = arguments.message()
     if message is None:
         raise BadArgument('Fail(): Arg "message" missing')
-    data = words.maybe()
+    data = arguments.maybe()
     text = None if data is None else json_text(data, 'Fail(): Arg "data" not JSON: ')
     return settlements.fail(ledger, jid, worker, group, message, text, now)
 
 
-def retry(ledger: "Ledger", now: float, words: Words) -> Reply:
-    jid = words.jid()
-    queue = words.name("Retry", "queue")
-    worker = words.name("Retry", "worker")
-    delay = words.number('Retry(): Arg "delay" not a number: ', 0)
-    group = words.maybe()
-    message = words.message()
+def retry(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
+    jid = arguments.jid()
+    queue = arguments.name("Retry", "queue")
+    worker = arguments.name("Retry", "worker")
+    delay = arguments.number('Retry(): Arg "delay" not a number: ', 0)
+    group = arguments.maybe()
+    message = arguments.message()
     return settlements.retry(ledger, jid, queue, worker, delay, group, message, now)
 
 
-def timeout(ledger: "Ledger", now: float, words: Words) -> Reply:
-    locks.timeout(ledger, words.jids(), now)
+def timeout(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
+    locks.timeout(ledger, arguments.jids(), now)
     return None
 
 
-def unfail(ledger: "Ledger", now: float, words: Words) -> Reply:
-    queue = words.queue()
-    group = words.name("Unfail", "group")
-    count = words.whole('Unfail(): Arg "count" not a number: ', 25)
+def unfail(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
+    queue = arguments.queue()
+    group = arguments.name("Unfail", "group")
+    count = arguments.whole('Unfail(): Arg "count" not a number: ', 25)
     check_jobs_count(count)
     return failures.unfail(ledger, queue, group, count, now)
 
 
-def cancel(ledger: "Ledger", now: float, words: Words) -> Reply:
-    jids = words.jids()
+def cancel(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
+    jids = arguments.jids()
     cancellation.cancel_jobs(ledger, jids, now)
     return jids
 
@@ -230,19 +230,19 @@ def cancel(ledger: "Ledger", now: float, words: Words) -> Reply:
 # --- changing -----------------------------------------------------------------------------------
 
 
-def priority(ledger: "Ledger", now: float, words: Words) -> Reply:
-    jid = words.jid()
-    value = words.number('Priority(): Arg "priority" missing or not a number: ')
+def priority(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
+    jid = arguments.jid()
+    value = arguments.number('Priority(): Arg "priority" missing or not a number: ')
     tracking.set_priority(ledger, jid, value)
     return int(value)
 
 
-def log(ledger: "Ledger", now: float, words: Words) -> Reply:
-    jid = words.need("Log(): Argument 'jid' missing")
-    message = words.message()
+def log(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
+    jid = arguments.need("Log(): Argument 'jid' missing")
+    message = arguments.message()
     if not message:
         raise BadArgument("Log(): Argument 'message' missing")
-    word = words.maybe()
+    word = arguments.maybe()
     error = "Log(): Argument 'data' not a JSON object: "
     data = {} if word is None else json(word, error)
     if not isinstance(data, dict):
@@ -251,10 +251,10 @@ def log(ledger: "Ledger", now: float, words: Words) -> Reply:
     return None
 
 
-def depends(ledger: "Ledger", now: float, words: Words) -> Reply:
-    jid = words.jid()
-    action = words.need('Depends(): Arg "command" missing')
-    jids = words.jids()
+def depends(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
+    jid = arguments.jid()
+    action = arguments.need('Depends(): Arg "command" missing')
+    jids = arguments.jids()
     dependencies.blocked_job(ledger, jid)
     if action == "on":
         dependencies.depend_on(ledger, jid, list(dict.fromkeys(jids)))
@@ -265,79 +265,79 @@ def depends(ledger: "Ledger", now: float, words: Words) -> Reply:
     return 1
 
 
-def pause(ledger: "Ledger", now: float, words: Words) -> Reply:
-    for queue in [words.queue(), *words.rest()]:
+def pause(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
+    for queue in [arguments.queue(), *arguments.rest()]:
         queues.set_paused(ledger, queue, True)
     return None
 
 
-def unpause(ledger: "Ledger", now: float, words: Words) -> Reply:
-    for queue in [words.queue(), *words.rest()]:
+def unpause(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
+    for queue in [arguments.queue(), *arguments.rest()]:
         queues.set_paused(ledger, queue, False)
     return None
 
 
-def queue_forget(ledger: "Ledger", now: float, words: Words) -> Reply:
-    for queue in [words.queue(), *words.rest()]:
+def queue_forget(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
+    for queue in [arguments.queue(), *arguments.rest()]:
         queues.forget_queue(ledger, queue)
     return None
 
 
-def worker_deregister(ledger: "Ledger", now: float, words: Words) -> Reply:
-    first = words.need("Worker(): no worker name provided")
-    workers.deregister(ledger, [first, *words.rest()])
+def worker_deregister(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
+    first = arguments.need("Worker(): no worker name provided")
+    workers.deregister(ledger, [first, *arguments.rest()])
     return None
 
 
-def config_set(ledger: "Ledger", now: float, words: Words) -> Reply:
-    option = words.need('config.set(): Arg "option" missing')
-    value = words.maybe()
+def config_set(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
+    option = arguments.need('config.set(): Arg "option" missing')
+    value = arguments.maybe()
     if value is None:
         raise BadArgument('config.set(): Arg "value" missing')
     settings.set_option(ledger, option, value)
     return None
 
 
-def config_unset(ledger: "Ledger", now: float, words: Words) -> Reply:
-    settings.unset_option(ledger, words.need('config.unset(): Arg "option" missing'))
+def config_unset(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
+    settings.unset_option(ledger, arguments.need('config.unset(): Arg "option" missing'))
     return None
 
 
-def throttle_set(ledger: "Ledger", now: float, words: Words) -> Reply:
-    name = words.name("Throttle", "id")
-    maximum = words.whole('Throttle(): Arg "max" missing or not a number: ')
-    ttl = words.number('Throttle(): Arg "ttl" not a number: ', 0)
+def throttle_set(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
+    name = arguments.name("Throttle", "id")
+    maximum = arguments.whole('Throttle(): Arg "max" missing or not a number: ')
+    ttl = arguments.number('Throttle(): Arg "ttl" not a number: ', 0)
     throttles.set_throttle(ledger, name, maximum, ttl, now)
     return None
 
 
-def throttle_delete(ledger: "Ledger", now: float, words: Words) -> Reply:
-    throttles.set_throttle(ledger, words.name("Throttle", "id"), 0, None, now)
+def throttle_delete(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
+    throttles.set_throttle(ledger, arguments.name("Throttle", "id"), 0, None, now)
     return None
 
 
 # --- recurring ----------------------------------------------------------------------------------
 
 
-def recur(ledger: "Ledger", now: float, words: Words) -> Reply:
-    queue = words.queue()
-    jid = words.name("RecurringJob On", "jid")
-    klass = words.name("RecurringJob On", "klass")
-    word = words.maybe()
-    spec = words.name("RecurringJob On", "spec")
+def recur(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
+    queue = arguments.queue()
+    jid = arguments.name("RecurringJob On", "jid")
+    klass = arguments.name("RecurringJob On", "klass")
+    word = arguments.maybe()
+    spec = arguments.name("RecurringJob On", "spec")
     data = json_text(word, 'RecurringJob On(): Arg "data" not JSON: ')
     record = RecurringRecord(jid=jid, klass=klass, queue=queue, data=data, next=now)
     if spec == "interval":
-        record.interval = words.number('Recur(): Arg "interval" not a number: ')
-        record.next = now + words.number('Recur(): Arg "offset" not a number: ')
+        record.interval = arguments.number('Recur(): Arg "interval" not a number: ')
+        record.next = now + arguments.number('Recur(): Arg "offset" not a number: ')
     elif spec == "cron":
-        record.cron = words.need('Recur(): Arg "cron" missing')
-        record.tz = words.need('Recur(): Arg "tz" missing')
+        record.cron = arguments.need('Recur(): Arg "cron" missing')
+        record.tz = arguments.need('Recur(): Arg "tz" missing')
     else:
         raise BadArgument(f'Recur(): schedule type "{spec}" unknown')
     if spec == "interval" and record.interval <= 0:
         raise BadArgument('Recur(): Arg "interval" must be greater than 0')
-    options = words.options()
+    options = arguments.options()
     error = 'Recur(): Arg "tags" must be JSON string array: '
     tags = array(options.get("tags", "[]"), error, str, int, float)
     record.tags = check_tags(tags)
@@ -347,15 +347,15 @@ def recur(ledger: "Ledger", now: float, words: Words) -> Reply:
     return recurring.recur(ledger, record, now)
 
 
-def unrecur(ledger: "Ledger", now: float, words: Words) -> Reply:
-    recurring.unrecur(ledger, words.jid("Recurring"))
+def unrecur(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
+    recurring.unrecur(ledger, arguments.jid("Recurring"))
     return 1
 
 
-def recur_update(ledger: "Ledger", now: float, words: Words) -> Reply:
-    jid = words.jid("Recurring")
+def recur_update(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
+    jid = arguments.jid("Recurring")
     recurring.need(ledger, jid)
-    pairs = words.rest()
+    pairs = arguments.rest()
     changes: dict[str, Any] = {}
     for at in range(0, len(pairs), 2):
         key = pairs[at]
@@ -378,11 +378,11 @@ def _recur_change(key: str, value: str) -> Any:
     raise BadArgument(f'Recur(): Unrecognized option "{key}"')
 
 
-def recur_tag(ledger: "Ledger", now: float, words: Words) -> Reply:
-    jid = words.jid("Recurring")
-    return replies.text(replies.listed(recurring.tag(ledger, jid, list(words.rest()))))
+def recur_tag(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
+    jid = arguments.jid("Recurring")
+    return replies.text(replies.listed(recurring.tag(ledger, jid, list(arguments.rest()))))
 
 
-def recur_untag(ledger: "Ledger", now: float, words: Words) -> Reply:
-    jid = words.jid("Recurring")
-    return replies.text(replies.listed(recurring.untag(ledger, jid, list(words.rest()))))
+def recur_untag(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
+    jid = arguments.jid("Recurring")
+    return replies.text(replies.listed(recurring.untag(ledger, jid, list(arguments.rest()))))

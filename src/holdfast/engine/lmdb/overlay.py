@@ -8,9 +8,9 @@ into the redo log, and LMDB gets many of them at once.
     the overlay           a Buffer: what was committed and LMDB has not yet     <-> the redo log
     LMDB's snapshot       a read transaction, opened when the overlay was empty
 
-A flush writes the overlay into LMDB's file, then starts with a new snapshot, an empty overlay and an
-empty log. Nobody can see the difference, so it waits for nobody: a running transaction stays on the
-snapshot and the overlay that it began with, and its writes go into the new overlay.
+A flush writes the overlay into LMDB's file, then starts with a new snapshot, an empty overlay and
+an empty log. Nobody can see the difference, so it waits for nobody: a running transaction stays on
+the snapshot and the overlay that it began with, and its writes go into the new overlay.
 
 Every commit is made under the folder's lease: log_lease.py has its states. A process that is alone
 keeps it. Processes that share a store take turns, append to one log, and follow each other's

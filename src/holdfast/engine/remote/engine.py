@@ -19,10 +19,10 @@ from holdfast.engine.contract import (
 )
 from holdfast.engine.group_commit import CommitRequest
 from holdfast.engine.notices import NoticeHub, notice_filter
-from holdfast.engine.remote.counts import Counts
-from holdfast.engine.remote.patience import Patience
+from holdfast.engine.remote.commit_counts import CommitCounts
+from holdfast.engine.remote.group_runner import GroupRunner
 from holdfast.engine.remote.protocol import Backend, Unreachable
-from holdfast.engine.remote.runs import GroupRuns
+from holdfast.engine.remote.reconnector import Reconnector
 from holdfast.engine.remote.space_queue import SpaceQueues
 from holdfast.engine.remote.views import View, Views
 from holdfast.errors import (
@@ -52,12 +52,14 @@ class RemoteEngine:
     ) -> None:
         self.backend = backend
         self._clock = clock
-        self._lines = SpaceQueues()
-        self._patience = Patience(backend, reconnect_seconds)
-        self._counts = Counts()
-        self._views = Views(backend, self._patience, self._counts, clock)
+        self._queues = SpaceQueues()
+        self._reconnector = Reconnector(backend, reconnect_seconds)
+        self._counts = CommitCounts()
+        self._views = Views(backend, self._reconnector, self._counts, clock)
         self._notices = NoticeHub(self, poll_seconds=REMOTE_POLL_SECONDS)
-        self._runs = GroupRuns(backend, clock, self._patience, self._views, self._notices.wake)
+        self._runner = GroupRunner(
+            backend, clock, self._reconnector, self._views, self._notices.wake
+        )
         self._listening = threading.Lock()
         self._listener: threading.Thread | None = None
         _close_in_forked_children(self)
@@ -102,16 +104,16 @@ class RemoteEngine:
     @contextmanager
     def transaction(self, *, space: bytes = b"") -> Iterator[Transaction]:
         request = CommitRequest()
-        with self._lines.join(space, self._patience.refuse_unusable) as group_commit:
+        with self._queues.join(space, self._reconnector.refuse_unusable) as group_commit:
             try:
                 group_commit.take(request)
-                yield from self._runs.block(space)
+                yield from self._runner.block(space)
             finally:
                 group_commit.leave(request)
 
     def _serve(self, request: CommitRequest, space: bytes) -> list[Outcome[Any]]:
         """Runs a request, in this thread or in the one that leads its group."""
-        with self._lines.join(space, self._patience.refuse_unusable) as group_commit:
+        with self._queues.join(space, self._reconnector.refuse_unusable) as group_commit:
             try:
                 if group := group_commit.take(request):
                     interrupted = self._run_group(group, space)
@@ -132,7 +134,7 @@ class RemoteEngine:
             _publish(group, outcomes)
 
         try:
-            return self._runs.run(works, space, publish)
+            return self._runner.run(works, space, publish)
         except HoldfastError as error:
             if len(works) < 2 or isinstance(error, StoreUnreachable | OutcomeUnknown | Conflict):
                 publish([Outcome(error=error) for _ in works])
@@ -140,7 +142,7 @@ class RemoteEngine:
         outcomes: list[Outcome[Any]] = []
         for work in works:
             try:
-                self._runs.run([work], space, outcomes.extend)
+                self._runner.run([work], space, outcomes.extend)
             except HoldfastError as error:
                 outcomes.append(Outcome(error=error))
         publish(outcomes)
@@ -161,12 +163,12 @@ class RemoteEngine:
         wanted: Callable[[Notice], bool] | None = None,
         may_want: Callable[[str], bool] | None = None,
     ) -> EngineSubscription:
-        self._patience.refuse_unusable()
+        self._reconnector.refuse_unusable()
         with self._listening:
             if self._listener is None:
                 self._listener = threading.Thread(
                     target=self.backend.listen,
-                    args=(self._notices.wake, self._patience.stopped),
+                    args=(self._notices.wake, self._reconnector.stopped),
                     name="holdfast-listener",
                     daemon=True,
                 )
@@ -174,14 +176,14 @@ class RemoteEngine:
         return self._notices.subscribe(notice_filter(topic_prefix, space, wanted))
 
     def newest_notice(self) -> Any:
-        return self._patience.call(self.backend.newest_notice)
+        return self._reconnector.call(self.backend.newest_notice)
 
     def notices_since(self, place: Any) -> tuple[Any, int, list[Notice]]:
         # The hub looks again by itself, and holds its lock meanwhile: no patience here.
         try:
             return self.backend.notices_since(place)
         except Unreachable as error:
-            raise self._patience.explain(error) from error
+            raise self._reconnector.explain(error) from error
 
     # --- care ------------------------------------------------------------------------------------
 
@@ -189,11 +191,11 @@ class RemoteEngine:
         return self._clock()
 
     def checkpoint(self) -> None:
-        self._lines.refuse_inside("a checkpoint was asked for inside a transaction: let it end")
-        self._patience.call(self.backend.checkpoint)
+        self._queues.refuse_inside("a checkpoint was asked for inside a transaction: let it end")
+        self._reconnector.call(self.backend.checkpoint)
 
     def backup(self, target: Path) -> Backup:
-        self._patience.refuse_unusable()
+        self._reconnector.refuse_unusable()
         self.backend.backup(target)
 
     def refuse_full(self) -> None:
@@ -203,25 +205,25 @@ class RemoteEngine:
         """Does nothing: no answer of a server can end this process."""
 
     def check(self) -> list[str]:
-        return self._patience.call(self.backend.problems)
+        return self._reconnector.call(self.backend.problems)
 
     def stats(self) -> dict[str, int]:
         """Figures of the store, and of this process: `groups` that were committed, `transactions`
         in them, `conflicts`, and `round_trips` for reads and commits."""
-        return {**self._patience.call(self.backend.stats), **self._counts.as_dict()}
+        return {**self._reconnector.call(self.backend.stats), **self._counts.as_dict()}
 
     def close(self) -> None:
         """Waits for running writers, and closes the connections.
 
         A view that is still open raises `StoreClosed` when it is read from again.
         """
-        if isinstance(self._patience.unusable, StoreForked):
+        if isinstance(self._reconnector.unusable, StoreForked):
             return
         reason = StoreClosed(f"{self.backend.name} is closed")
-        if not self._lines.close(reason):
+        if not self._queues.close(reason):
             return
-        self._patience.unusable = reason
-        self._patience.stopped.set()
+        self._reconnector.unusable = reason
+        self._reconnector.stopped.set()
         self._notices.close()
         if self._listener is not None:
             self._listener.join()
@@ -229,12 +231,12 @@ class RemoteEngine:
 
     def forked(self) -> None:
         """Disables the store in a forked child, which must not touch the parent's."""
-        if self._patience.unusable is None:
-            self._patience.unusable = StoreForked(
+        if self._reconnector.unusable is None:
+            self._reconnector.unusable = StoreForked(
                 f"{self.backend.name} was opened by the parent process"
             )
             # The parent's locks may have been held in the moment of the fork.
-            self._lines = SpaceQueues()
+            self._queues = SpaceQueues()
             self._counts.forked()
             self._views.unread = {}
             self._notices.forked()

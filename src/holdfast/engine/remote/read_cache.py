@@ -6,8 +6,8 @@ once is answered from here, also that nothing is there.
 
 A round trip costs more than the work of most transactions. Therefore work is first run *guessing*:
 what is not known yet is written down, and answered with what this process saw there last, or with
-nothing (remembered.py). If it writes, it is committed on the condition that all guesses were right;
-if they were not, or if it only reads, all of it is fetched at once and the work is run again.
+nothing (remembered_rows.py). If it writes, it is committed on the condition that all guesses were
+right; if they were not, or if it only reads, all of it is fetched at once and the work runs again.
 """
 
 from bisect import bisect_left, bisect_right
@@ -23,7 +23,7 @@ from holdfast.engine.remote.protocol import (
     Unreachable,
     Walked,
 )
-from holdfast.engine.remote.remembered import Compared, RememberedRows, covered
+from holdfast.engine.remote.remembered_rows import Compared, RememberedRows, covered
 from holdfast.limits import MAX_GUESSED_READS, MAX_SEEN_IN_VIEW_BYTES
 
 Pair = tuple[bytes, bytes]

@@ -25,8 +25,8 @@ class SpaceQueues:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._emptied = threading.Condition(self._lock)
-        self._lines: dict[bytes, _SpaceQueue] = {}
-        self._inside: set[int] = set()  # threads that have joined a line
+        self._queues: dict[bytes, _SpaceQueue] = {}
+        self._inside: set[int] = set()  # threads that have joined a queue
         self._closed: StoreUnusable | None = None
 
     def join(self, space: bytes, check: Callable[[], None]) -> "_Place":
@@ -42,26 +42,26 @@ class SpaceQueues:
         with self._lock:
             if self._closed is not None:
                 raise self._closed.with_traceback(None)
-            line = self._lines.get(place.space)
-            if line is None:
-                line = self._lines[place.space] = _SpaceQueue()
-            place.line = line
-            line.users += 1
+            queue = self._queues.get(place.space)
+            if queue is None:
+                queue = self._queues[place.space] = _SpaceQueue()
+            place.queue = queue
+            queue.users += 1
         self._inside.add(threading.get_ident())
 
     def leave(self, place: "_Place") -> None:
-        line, place.line = place.line, None
+        queue, place.queue = place.queue, None
         with self._lock:
             self._inside.discard(threading.get_ident())
-            if line is not None:
-                line.users -= 1
-                if line.users == 0:
-                    del self._lines[place.space]
+            if queue is not None:
+                queue.users -= 1
+                if queue.users == 0:
+                    del self._queues[place.space]
                     if self._closed is not None:
                         self._emptied.notify_all()
 
     def refuse_inside(self, why: str) -> None:
-        """Raises if this thread is in a line: it might wait for itself, for ever."""
+        """Raises if this thread is in a queue: it might wait for itself, for ever."""
         if threading.get_ident() in self._inside:
             raise RuntimeError(why)
 
@@ -71,7 +71,7 @@ class SpaceQueues:
         with self._lock:
             first = self._closed is None
             self._closed = self._closed or reason
-            self._emptied.wait_for(lambda: not self._lines)
+            self._emptied.wait_for(lambda: not self._queues)
             return first
 
 
@@ -79,12 +79,12 @@ class _Place:
     """The place of a thread in a queue. A class, as the generator of a context manager takes as
     long as all that is done here."""
 
-    __slots__ = ("_queues", "line", "space")
+    __slots__ = ("_queues", "queue", "space")
 
     def __init__(self, queues: SpaceQueues, space: bytes) -> None:
         self._queues = queues
         self.space = space
-        self.line: _SpaceQueue | None = None
+        self.queue: _SpaceQueue | None = None
 
     def __enter__(self) -> GroupCommit:
         try:
@@ -92,8 +92,8 @@ class _Place:
         except BaseException:  # also by Ctrl-C, after it was counted
             self._queues.leave(self)
             raise
-        assert self.line is not None  # it has entered
-        return self.line.group_commit
+        assert self.queue is not None  # it has entered
+        return self.queue.group_commit
 
     def __exit__(self, *exc: object) -> None:
         self._queues.leave(self)

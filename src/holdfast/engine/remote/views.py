@@ -6,9 +6,8 @@ from contextlib import suppress
 from typing import Any, Final, TypeVar, cast
 
 from holdfast.engine.contract import Guard, Reader
-from holdfast.engine.remote.counts import Counts
+from holdfast.engine.remote.commit_counts import CommitCounts
 from holdfast.engine.remote.long_key_reader import LongKeyReader
-from holdfast.engine.remote.patience import Patience
 from holdfast.engine.remote.protocol import (
     Backend,
     Commit,
@@ -20,6 +19,7 @@ from holdfast.engine.remote.protocol import (
     Unreachable,
 )
 from holdfast.engine.remote.read_cache import GuessedTooLong, Leads, ReadCache
+from holdfast.engine.remote.reconnector import Reconnector
 from holdfast.errors import StoreForked, ViewOnlyReads
 from holdfast.limits import MAX_LEADS, MAX_REMEMBERED_VALUE_BYTES
 
@@ -34,12 +34,12 @@ class Views:
     def __init__(
         self,
         backend: Backend,
-        patience: Patience,
-        counts: Counts,
+        reconnector: Reconnector,
+        counts: CommitCounts,
         clock: Callable[[], float],
     ) -> None:
         self.backend = backend
-        self.patience = patience
+        self.reconnector = reconnector
         self.counts = counts
         self.clock = clock
         self.unread: dict[int, ViewSession] = {}
@@ -116,7 +116,7 @@ class View:
 
     def __enter__(self) -> Reader:
         views = self._views
-        views.patience.refuse_unusable()
+        views.reconnector.refuse_unusable()
         self._session = ViewSession(views, self._space, at_once=self._at_once)
         seen = ReadCache(
             self._session, self._space, views.clock(), leads=views.leads, at_once=self._at_once
@@ -168,16 +168,16 @@ class ViewSession:
         self, keys: Sequence[bytes], pages: Sequence[Page]
     ) -> tuple[list[Row | None], list[list[tuple[bytes, Row]]]]:
         views = self._views
-        views.patience.refuse_unusable()
+        views.reconnector.refuse_unusable()
         views.counts.add("round_trips")
         if self._session is None:
             with self._lock:
                 if self._session is None:
-                    return views.patience.call(lambda: self._fetch_first(keys, pages))
+                    return views.reconnector.call(lambda: self._fetch_first(keys, pages))
         try:
             return self._session.fetch(keys, pages)
         except Unreachable as error:
-            raise views.patience.explain(error) from error
+            raise views.reconnector.explain(error) from error
 
     def fix(self) -> None:
         """Takes the snapshot, if there was none yet."""
@@ -211,7 +211,7 @@ class ViewSession:
 
     def close(self) -> None:
         self._views.unread.pop(id(self), None)
-        if isinstance(self._views.patience.unusable, StoreForked):
+        if isinstance(self._views.reconnector.unusable, StoreForked):
             return
         with self._lock:
             self._closed = True

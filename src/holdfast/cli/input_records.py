@@ -9,8 +9,8 @@ from codecs import getincrementaldecoder
 from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
 
+from holdfast.cli.dump_subjects import Subject
 from holdfast.cli.output import counted
-from holdfast.cli.subjects import Subject
 from holdfast.error_text import did_you_mean
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from holdfast.limits import (
     MAX_REQUEST_TEXT_BYTES,
     MAX_REQUEST_VALUES,
 )
-from holdfast.server import value_counts
+from holdfast.server import decoding_limits
 from tests.repetitions import repeated
 from tests.server.running import RawClient, Server, command
 from tests.server.serving import Reply
@@ -75,17 +75,17 @@ def elements(value: Any) -> int:
 @given(values, st.integers(1, 40))
 def test_what_is_in_a_text_is_no_value_wherever_a_piece_ends(value: Any, size: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(value_counts, "_PIECE_BYTES", size)
-        patch.setattr(value_counts, "MAX_REQUEST_VALUES", -1)  # so that texts are left out
+        patch.setattr(decoding_limits, "_PIECE_BYTES", size)
+        patch.setattr(decoding_limits, "MAX_REQUEST_VALUES", -1)  # so that texts are left out
 
-        counted = list(value_counts.json_values(msgspec.json.encode(value)))
+        counted = list(decoding_limits.json_values(msgspec.json.encode(value)))
 
     assert counted[-1].values == separators(value)
 
 
 @given(values)
 def test_values_of_msgpack_are_counted(value: Any) -> None:
-    counted = list(value_counts.msgpack_values(msgspec.msgpack.encode(value)))
+    counted = list(decoding_limits.msgpack_values(msgspec.msgpack.encode(value)))
 
     assert counted[-1].values == parts(value)
 
@@ -95,15 +95,15 @@ def test_values_of_msgpack_are_counted(value: Any) -> None:
 def test_values_of_bson_are_counted(document: dict[str, Any]) -> None:
     members = sum(map(elements, document.values()))
 
-    counted = list(value_counts.bson_values(bson_codec.encode(document)))
+    counted = list(decoding_limits.bson_values(bson_codec.encode(document)))
 
     assert counted[-1].values == members
 
 
 @given(st.binary())
 def test_what_is_neither_msgpack_nor_bson_has_an_end_too(payload: bytes) -> None:
-    assert len(list(value_counts.msgpack_values(payload))) >= 1
-    assert len(list(value_counts.bson_values(payload))) >= 1
+    assert len(list(decoding_limits.msgpack_values(payload))) >= 1
+    assert len(list(decoding_limits.bson_values(payload))) >= 1
 
 
 def code_of(reply: object) -> str:
@@ -216,7 +216,7 @@ EMOJI = "\N{GRINNING FACE}"
 MOST_WIDE = MAX_REQUEST_DECODED_BYTES // 4  # letters
 
 
-def forms_of(text: str) -> dict[str, tuple[bytes, value_counts.Form]]:
+def forms_of(text: str) -> dict[str, tuple[bytes, decoding_limits.Form]]:
     """A request with this text, in each form that it may have."""
     body = put(text)
     return {
@@ -231,7 +231,7 @@ def refused_forms(text: str) -> set[str]:
     found = set()
     for name, (body, form) in forms_of(text).items():
         try:
-            value_counts.refuse_long_decoding(body, form)
+            decoding_limits.refuse_long_decoding(body, form)
         except RequestTooLarge as error:
             found.add(name if f"have more than {MOST_WIDE:,} letters" in str(error) else str(error))
     return found
@@ -244,14 +244,14 @@ def test_a_text_that_one_letter_makes_wide_has_a_smaller_bound() -> None:
     assert refused_forms(letters[: -len(EMOJI) - 100] + EMOJI) == set()
     assert refused_forms(letters + "\u00e9\u4e2d") == set()
     with pytest.raises(RequestTooLarge):
-        value_counts.refuse_long_text((letters + EMOJI).encode())
+        decoding_limits.refuse_long_text((letters + EMOJI).encode())
 
 
 def test_letters_are_counted_and_not_their_bytes() -> None:
     forms = forms_of(EMOJI * 4_000_000)
 
     for name in ("json", "msgpack", "bson"):
-        value_counts.refuse_long_decoding(*forms[name])
+        decoding_limits.refuse_long_decoding(*forms[name])
     assert refused_forms(("\u4e2d" * 1_000 + EMOJI) * 2_900) == set()
 
 
@@ -259,8 +259,8 @@ def test_many_short_texts_with_such_letters_are_no_long_one() -> None:
     texts = ["x" * 400] * (MOST_WIDE // 400) + [f"x{EMOJI}"] * 1_000
 
     for body in (msgspec.json.encode(texts), json.dumps(texts).encode()):
-        value_counts.refuse_long_decoding(body, "json")
-    value_counts.refuse_long_decoding(msgspec.msgpack.encode(texts), "msgpack")
+        decoding_limits.refuse_long_decoding(body, "json")
+    decoding_limits.refuse_long_decoding(msgspec.msgpack.encode(texts), "msgpack")
 
 
 @pytest.mark.parametrize("shift", range(12))
@@ -268,15 +268,15 @@ def test_an_escape_is_found_wherever_a_piece_ends(shift: int) -> None:
     text = b"x" * (MOST_WIDE - 20 + shift)
 
     with pytest.raises(RequestTooLarge):
-        value_counts.refuse_long_decoding(b'"%b\\ud83d\\ude00%b"' % (text, b"x" * 40), "json")
-    value_counts.refuse_long_decoding(b'"%b\\\\\\\\ud83d%b"' % (text, b"x" * 40), "json")
+        decoding_limits.refuse_long_decoding(b'"%b\\ud83d\\ude00%b"' % (text, b"x" * 40), "json")
+    decoding_limits.refuse_long_decoding(b'"%b\\\\\\\\ud83d%b"' % (text, b"x" * 40), "json")
 
 
 def test_bytes_are_no_text() -> None:
     body = put(b"x" * (MAX_REQUEST_TEXT_BYTES + 1))
 
-    value_counts.refuse_long_decoding(msgspec.msgpack.encode(body), "msgpack")
-    value_counts.refuse_long_decoding(bson_codec.encode(body), "bson")
+    decoding_limits.refuse_long_decoding(msgspec.msgpack.encode(body), "msgpack")
+    decoding_limits.refuse_long_decoding(bson_codec.encode(body), "bson")
 
 
 def test_a_word_of_a_command_is_counted_if_it_is_json(client: RawClient) -> None:

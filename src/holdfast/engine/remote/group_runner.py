@@ -14,7 +14,6 @@ from holdfast.engine.contract import Draws, Outcome, Transaction
 from holdfast.engine.group_commit import Work
 from holdfast.engine.remote.contention import Contention
 from holdfast.engine.remote.long_key_reader import LongKeyReader
-from holdfast.engine.remote.patience import Patience
 from holdfast.engine.remote.protocol import (
     AddRefused,
     Backend,
@@ -30,7 +29,8 @@ from holdfast.engine.remote.protocol import (
     Unsettled,
 )
 from holdfast.engine.remote.read_cache import GuessedTooLong, ReadCache
-from holdfast.engine.remote.remembered import Memories, RememberedRows
+from holdfast.engine.remote.reconnector import Reconnector
+from holdfast.engine.remote.remembered_rows import RememberedRows, RememberedSpaces
 from holdfast.engine.remote.transaction import Below, Writes
 from holdfast.engine.remote.views import Views
 from holdfast.errors import Conflict, NotACounter, OutsideSpace
@@ -92,24 +92,24 @@ class _Attempt:
         self.session.close()
 
 
-class GroupRuns:
+class GroupRunner:
     """Runs the groups of an engine."""
 
     def __init__(
         self,
         backend: Backend,
         clock: Callable[[], float],
-        patience: Patience,
+        reconnector: Reconnector,
         views: Views,
         wake: Callable[[], None],
     ) -> None:
         self._backend = backend
         self._clock = clock
-        self._patience = patience
+        self._reconnector = reconnector
         self._views = views
         self._counts = views.counts
         self._wake = wake  # called after a commit with notices
-        self._memories = Memories()
+        self._memories = RememberedSpaces()
         self._contention = Contention()
         self._exclusive = backend.exclusive_session if isinstance(backend, Locking) else None
         self._turn = backend.turn_session if isinstance(backend, TakingTurns) else None
@@ -140,16 +140,16 @@ class GroupRuns:
                 group.careful = True  # the transaction that is to blame will notice by itself
                 continue
             except Unreachable as error:
-                gone_until = self._patience.wait_for_server(gone_until, error)
+                gone_until = self._reconnector.wait_for_server(gone_until, error)
                 continue
             except Unsettled as lost:
                 interrupted = isinstance(lost.__cause__, KeyboardInterrupt)
                 attempt.memory.clear()
-                if not self._patience.settle(lost):
+                if not self._reconnector.settle(lost):
                     if interrupted:
                         raise KeyboardInterrupt from lost
                     reason = Unreachable(str(lost.__cause__ or "the connection was lost"))
-                    gone_until = self._patience.wait_for_server(gone_until, reason)
+                    gone_until = self._reconnector.wait_for_server(gone_until, reason)
                     continue
                 publish(attempt.outcomes)
             except KeyboardInterrupt:
@@ -284,7 +284,7 @@ class GroupRuns:
 
     def _begin(self, space: bytes, now: float, contended: list[bytes] | None = None) -> _Attempt:
         """Begins an attempt; one after a conflict has the space to itself where that can be had."""
-        self._patience.refuse_unusable()
+        self._reconnector.refuse_unusable()
         waiting = None if contended is None else self._waiting(space, contended, exclusive=True)
         return _Attempt(self._backend, space, now, self._memories.of(space), waiting)
 
@@ -339,10 +339,10 @@ class GroupRuns:
                 "the transaction added to a value that is not a counter, or beyond its 64 bits"
             ) from None
         except Unreachable as error:
-            raise self._patience.explain(error) from error
+            raise self._reconnector.explain(error) from error
         except Unsettled as lost:
             attempt.memory.clear()
-            if not self._patience.settle(lost):
+            if not self._reconnector.settle(lost):
                 raise Conflict("the connection was lost, and nothing was written") from lost
         except BaseException:
             attempt.session.confirm()  # what it was raised about is told with it

@@ -3,7 +3,7 @@
 import threading
 
 
-class Counts:
+class CommitCounts:
     """Counts commits of `groups`, `transactions` in them, `conflicts` and `round_trips`."""
 
     def __init__(self) -> None:

@@ -14,10 +14,10 @@ T = TypeVar("T")
 
 
 class _Writes(Exception):
-    """Ends a rehearsal: the rest needs a space."""
+    """Ends a dry run: the rest needs a space."""
 
 
-class Rehearsal:
+class DryRun:
     """A transaction on an empty space: it reads what is there, and ends with the first write."""
 
     def __init__(self, reader: Reader) -> None:
@@ -69,11 +69,11 @@ class Rehearsal:
         raise _Writes
 
 
-def rehearse(work: Callable[[Transaction], T], reader: Reader) -> Outcome[T] | None:
+def dry_run(work: Callable[[Transaction], T], reader: Reader) -> Outcome[T] | None:
     """Returns what becomes of `work` where there is nothing; None if it would write."""
-    rehearsal = Rehearsal(reader)
+    run = DryRun(reader)
     try:
-        outcome = Outcome(result=work(rehearsal))
+        outcome = Outcome(result=work(run))
     except Exception as error:
         outcome = Outcome(error=error)
-    return None if rehearsal.writes else outcome
+    return None if run.writes else outcome

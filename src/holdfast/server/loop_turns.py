@@ -16,7 +16,7 @@ from holdfast.limits import ENDED_PER_TURN, TURN_SECONDS, TURN_SENT_BYTES
 _log = logging.getLogger(__name__)
 
 
-class Turns:
+class LoopTurns:
     """Divides the time of one event loop among what is to be done."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:

@@ -15,7 +15,7 @@ from holdfast.limits import MAX_JOBS_PER_CALL
 NIL: Final = "nil"  # how the originals write what is not there
 
 
-class Words:
+class Arguments:
     """The arguments behind a command's name and time, taken one by one."""
 
     __slots__ = ("_at", "_words")

@@ -158,7 +158,7 @@ class RememberedRows:
             self.clear()
 
 
-class Memories:
+class RememberedSpaces:
     """The remembered rows of each space that this process uses."""
 
     def __init__(self) -> None:

@@ -24,7 +24,7 @@ T = TypeVar("T")
 _RECONNECT_PAUSE_SECONDS: Final = 0.05
 
 
-class Patience:
+class Reconnector:
     """Waits for one backend."""
 
     def __init__(self, backend: Backend, reconnect_seconds: float) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import pytest
 
 from holdfast.limits import ENDED_PER_TURN, TURN_SECONDS, TURN_SENT_BYTES
-from holdfast.server import turns as module
-from holdfast.server.turns import Turns
+from holdfast.server import loop_turns as module
+from holdfast.server.loop_turns import LoopTurns
 
 
 class Clock:
@@ -36,7 +36,7 @@ async def next_turn() -> None:
 
 def test_a_turn_is_over_when_it_has_taken_long_and_the_next_one_is_not(clock: Clock) -> None:
     async def ask() -> list[bool]:
-        turns = Turns(asyncio.get_running_loop())
+        turns = LoopTurns(asyncio.get_running_loop())
         seen = [turns.is_over()]
         clock.work(0.001)
         seen.append(turns.is_over())
@@ -51,7 +51,7 @@ def test_a_turn_is_over_when_it_has_taken_long_and_the_next_one_is_not(clock: Cl
 
 def test_a_turn_is_over_when_much_was_sent(clock: Clock) -> None:
     async def ask() -> list[bool]:
-        turns = Turns(asyncio.get_running_loop())
+        turns = LoopTurns(asyncio.get_running_loop())
         turns.sent(TURN_SENT_BYTES // 2)
         seen = [turns.is_over()]
         turns.sent(TURN_SENT_BYTES)
@@ -73,7 +73,7 @@ def test_steps_are_taken_over_several_turns_and_in_order(clock: Clock) -> None:
             yield
 
     async def go() -> list[int]:
-        turns = Turns(asyncio.get_running_loop())
+        turns = LoopTurns(asyncio.get_running_loop())
         assert not turns.is_over()
         turns.go_through(steps("first", 12))
         turns.go_through(steps("second", 2))
@@ -102,7 +102,7 @@ def test_steps_that_fail_keep_no_others_back(clock: Clock) -> None:
         yield
 
     async def go() -> None:
-        turns = Turns(asyncio.get_running_loop())
+        turns = LoopTurns(asyncio.get_running_loop())
         turns.go_through(failing())
         turns.go_through(working())
 
@@ -119,7 +119,7 @@ def test_work_that_is_put_off_is_done_in_turns_of_bounded_length(clock: Clock) -
         done.append(1)
 
     async def go() -> int:
-        turns = Turns(asyncio.get_running_loop())
+        turns = LoopTurns(asyncio.get_running_loop())
         for _ in range(20):
             turns.put(piece)
         most = 0
@@ -136,7 +136,7 @@ def test_requests_that_wait_for_a_turn_begin_one_after_the_other(clock: Clock) -
     begun: list[int] = []
 
     async def go() -> None:
-        turns = Turns(asyncio.get_running_loop())
+        turns = LoopTurns(asyncio.get_running_loop())
         assert not turns.is_over()
         clock.work(0.1)
 
@@ -155,7 +155,7 @@ def test_requests_that_wait_for_a_turn_begin_one_after_the_other(clock: Clock) -
 
 def test_connections_that_end_together_are_closed_a_few_in_each_turn(clock: Clock) -> None:
     async def end() -> list[int]:
-        turns = Turns(asyncio.get_running_loop())
+        turns = LoopTurns(asyncio.get_running_loop())
         closed: list[int] = []
         later = [
             turns.ends_later(lambda number=number: closed.append(number))  # type: ignore[misc]  # bound now
