@@ -1,6 +1,6 @@
 """Engines: ordered, transactional maps of bytes. The scheme of a URL chooses one.
 
-A package of yours can add one: its distribution declares an entry point of the group
+Your own package can add one: its distribution declares an entry point of the group
 `holdfast.engines`, named after the URL scheme, that loads an `EngineFactory`. Ours are declared in
 the same way in pyproject.toml. docs/why/extending.md shows how.
 """
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["open_engine"]
 
 GROUP: Final = "holdfast.engines"
-# Our own entry points, found without reading the metadata of every installed package: that would
-# take longer than to open a store, and a source tree that is not installed has none.
+# Our own entry points. Reading the metadata of every installed package to find them would take
+# longer than opening a store, and a source tree that is not installed has no metadata.
 OWN_ENGINES: Final = {
     "lmdb": "holdfast.engine.lmdb:open_lmdb",
     "postgres": "holdfast.engine.postgres:open_postgres",
@@ -59,7 +59,7 @@ def open_engine(
 
 
 def _factory(scheme: str) -> EngineFactory:
-    """Returns what opens the engine of a URL scheme; ours can't be replaced."""
+    """Returns the factory of a URL scheme; packages can't replace ours."""
     target = OWN_ENGINES.get(scheme)
     if target is not None:
         module, _, name = target.partition(":")

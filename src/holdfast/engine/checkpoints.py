@@ -1,11 +1,11 @@
-"""The interval mode: commits that wait for no disk, and a state to return to after a power failure.
+"""Checkpoints: the states that interval mode returns to after a power failure.
 
 LMDB without its sync survives a crash of the process but not of the machine: the disk may then hold
 a newer meta page than the pages it points to. A checkpoint is a state that is known to be on disk.
 To make one, while no one writes, the two meta pages are copied and a read transaction is opened, so
 that LMDB reuses no page of that state; then the file is synced and the copy is saved in a small
-checksummed file. After a power failure, which shows in a changed boot id, the saved meta pages are
-put back: exactly the state of the checkpoint.
+checksummed file. After a power failure, which a changed boot id reveals, the saved meta pages are
+put back, which restores exactly the state of the checkpoint.
 
 Several processes share one file of saved pages. Each keeps the read transaction of the last
 checkpoint that it made itself, which is never newer than the one on disk, so if one is killed, the
@@ -24,13 +24,13 @@ from holdfast.engine import folder
 from holdfast.errors import StoreDamaged
 
 FILE_NAME: Final = "checkpoint"
-_NEW: Final = "checkpoint-new"  # until it is whole
+_NEW: Final = "checkpoint-new"  # its name until it is complete
 META_PAGES: Final = 2
 _DIGEST_BYTES: Final = 32
 
 
 class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
-    """The content of the file of saved pages."""
+    """The content of the checkpoint file."""
 
     boot_id: str
     transaction_id: int
@@ -38,11 +38,11 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def save(path: Path, checkpoint: Checkpoint) -> None:
-    """Replaces the saved pages; whole, on disk, when it returns."""
+    """Replaces the saved pages; complete and on disk when it returns."""
     body = msgspec.msgpack.encode(checkpoint)
     content = blake2b(body, digest_size=_DIGEST_BYTES).digest() + body
-    # The one before the last is written over, and the two change places: a full disk can't keep a
-    # checkpoint from being made, which is what gives pages back.
+    # Overwrites the checkpoint before the last, and swaps the two: so a full disk can't prevent a
+    # checkpoint, which is what frees pages.
     file = folder.open_file(path / _NEW)
     try:
         if os.pwrite(file, content, 0) != len(content):
@@ -56,7 +56,7 @@ def save(path: Path, checkpoint: Checkpoint) -> None:
 
 
 def load(path: Path) -> Checkpoint | None:
-    """Returns the saved checkpoint, or None where the last user closed the store in peace."""
+    """Returns the saved checkpoint, or None if the store was closed properly."""
     try:
         content = (path / FILE_NAME).read_bytes()
     except FileNotFoundError:
@@ -75,9 +75,9 @@ def remove(path: Path) -> None:
 
 
 def recover(path: Path, data_file: Path) -> bool:
-    """Returns to the last checkpoint if the machine was restarted since it was made.
+    """Returns the store to its last checkpoint if the machine was restarted since then.
 
-    Called by the only user of the store, before LMDB opens it. Says whether it went back.
+    Called by the only user of the store, before LMDB opens it. Returns whether it did so.
     """
     checkpoint = load(path)
     if checkpoint is None or checkpoint.boot_id == folder.boot_id():
@@ -90,5 +90,5 @@ def recover(path: Path, data_file: Path) -> bool:
 
 
 def read_meta_pages(data_file: int, page_bytes: int) -> bytes:
-    """Returns the two meta pages, by a file descriptor of the data file."""
+    """Returns the two meta pages, read through a file descriptor of the data file."""
     return os.pread(data_file, META_PAGES * page_bytes, 0)

@@ -136,8 +136,8 @@ class Subscription(Protocol):
         ...
 
     def poll(self) -> list[Notice]:
-        """Returns at once all notices of commits that have returned, in any process, and were not
-        yet given."""
+        """Returns at once all notices that were not returned yet, of all commits that have
+        returned, in any process."""
         ...
 
     @property
@@ -171,25 +171,25 @@ class EngineSubscription(Subscription, Protocol):
     """A subscription to an engine of this process."""
 
     def watch(self) -> WriteWatch | None:
-        """Returns a watch, for the caller to close, on what every commit of another process writes
-        to; None where there can be none."""
+        """Returns a watch, for the caller to close, on the file that every commit of another
+        process writes to; None if there can be none."""
         ...
 
     def poll_own(self) -> list[Notice]:
-        """Like `poll`, but it may leave out what other processes have committed, and costs nothing
-        where this one has committed nothing that is wanted."""
+        """Like `poll`, but it may leave out commits of other processes, and costs nothing if this
+        process has committed nothing of interest."""
         ...
 
 
 class Guard:
-    """A key that keeps views away: where it is there, `refuse` is called with the reader."""
+    """A key that blocks views: if it exists, `refuse` is called with the reader."""
 
     __slots__ = ("absent_from", "key", "refuse")
 
     def __init__(self, key: bytes, refuse: Callable[[Any], None]) -> None:
         self.key: Final = key
         self.refuse: Final = refuse
-        self.absent_from = -1  # the last snapshot that was looked at, by an engine that knows them
+        self.absent_from = -1  # the last snapshot that was checked, for engines that number them
 
 
 class Backup(msgspec.Struct, frozen=True, kw_only=True):
@@ -224,9 +224,9 @@ class Engine(Protocol):
         guard: Guard | None = None,
         kind: str = "",
     ) -> T:
-        """Runs `work` on a view and returns its result. Where reading is a round trip, `work` may
-        run more than once, first on what is remembered. Works of one `kind` read alike: how the
-        last one did tells how to read for the next."""
+        """Runs `work` on a view and returns its result. If reads are round trips, `work` may run
+        more than once, first on remembered values. Works of the same `kind` read alike: how the
+        last one read tells what to fetch for the next."""
         ...
 
     def transact(self, work: Callable[[Transaction], T], *, space: bytes = b"") -> T:
@@ -416,10 +416,11 @@ os.register_at_fork(after_in_child=_discard_random_bytes)
 
 
 def draw(count: int) -> bytes:
-    """Returns random bytes for what a transaction names: ids, and positions in the order of keys.
+    """Returns random bytes for names that a transaction chooses: ids, and positions in the key
+    order.
 
-    Chance is given, as time is: work that is run again gets the same bytes again. So it asks for
-    the same keys again, which an engine on another machine has then fetched for it.
+    Randomness is given, as time is: work that runs again gets the same bytes again. So it asks for
+    the same keys again, which a remote engine has fetched by then.
     """
     pool = _this_thread.pool
     if pool.draws is not None:
@@ -427,7 +428,7 @@ def draw(count: int) -> bytes:
     begin = pool.used
     end = begin + count
     if end > len(pool.random_bytes):
-        # Much at once: asking the system lets go of Python's lock, and another thread may keep it.
+        # Many at once: the system call releases Python's lock, and another thread may keep it.
         pool.random_bytes = os.urandom(max(count, _POOL_BYTES))
         begin, end = 0, count
     pool.used = end

@@ -1,4 +1,4 @@
-"""The two ways in which a commit can be durable."""
+"""The two durability modes of a commit."""
 
 from typing import Final
 

@@ -1,7 +1,7 @@
-"""Watches a file: a thread that waits for the commits of other processes sleeps until there is one.
+"""Watches a file, so that a thread can sleep until another process commits.
 
-Linux tells of every write to a file (inotify). Elsewhere, and where the system has no more watches
-to give, there is no watch, and the waiting thread looks by the clock.
+Linux reports every write to a file (inotify). On other systems, and if no more watches are allowed,
+there is no watch, and the waiting thread polls.
 """
 
 import ctypes
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 _MODIFIED: Final = 0x2  # IN_MODIFY
-_MANY_EVENTS: Final = 65_536  # bytes of events that are read, and forgotten, at once
+_MANY_EVENTS: Final = 65_536  # bytes of events that are read and discarded at once
 
 
 class FileWatch:
@@ -22,20 +22,22 @@ class FileWatch:
     def __init__(self, events: int) -> None:
         self._events = events
         self._is_open = True
-        self._lock = threading.Lock()  # a number that was closed may be another file's by now
+        self._lock = (
+            threading.Lock()
+        )  # a closed descriptor's number may belong to another file by now
         self._woken = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._either = _polling(self._woken, events)
         self._only_woken = _polling(self._woken)
 
     @classmethod
     def of(cls, *paths: Path) -> Self | None:
-        """Returns a watch on files, or None where there can be none."""
+        """Returns a watch on files, or None if there can be none."""
         library: Any = ctypes.CDLL(None, use_errno=True)
         if not hasattr(library, "inotify_init1") or not hasattr(os, "eventfd"):
             return None
         events = library.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
         if events < 0:
-            return None  # the user has as many as are allowed
+            return None  # the user's limit is reached
         if any(
             library.inotify_add_watch(events, os.fsencode(path), _MODIFIED) < 0 for path in paths
         ):

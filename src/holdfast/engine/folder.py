@@ -1,4 +1,4 @@
-"""The folder of an embedded store: who uses it, in which durability, on which file system.
+"""The folder of an embedded store: its files, and the locks that processes take on it.
 
 data.mdb, lock.mdb   LMDB's own
 opening.lock         locked for the moment in which a process opens or closes the store
@@ -9,14 +9,14 @@ lease.lock           locked by the process that commits, to the log or to LMDB's
 writing.lock         locked by the process that is next to write to LMDB's file
 syncing.lock         locked by the process that syncs the log for all of them
 redo                 commits that LMDB's file lacks
-sharing              what the processes that have the store open tell each other
-redo-state           says that there is such a log, and which one
+sharing              the state that processes with the store open share (lmdb/shared_state.py)
+redo-state           says whether there is such a log, and which one
 checkpoint           in interval mode: the state to return to after a power failure
-seal                 checksums of data.mdb, if the store was closed in peace
+seal                 checksums of data.mdb, if the store was closed properly
 reserve              blocks for transactions that free space on a full disk
 
-All of them are for their owner alone, whatever the umask says: who may read a file of a store may
-read its data, and who may open `opening.lock` could keep everybody out.
+Only their owner may open them, whatever the umask says: whoever can read these files can read the
+data, and whoever can open `opening.lock` could lock everybody out.
 """
 
 import ctypes
@@ -44,17 +44,17 @@ COPYING_FILE_SYSTEMS: Final = frozenset(("bcachefs", "btrfs", "zfs"))
 
 
 class WriteTurn:
-    """Lets one thread of all processes at a time wait for LMDB's own lock of writers.
+    """Lets one thread of all processes at a time wait for LMDB's own writer lock.
 
-    LMDB's lock wakes one of those who wait. If that one is killed before it runs, the others sleep
-    on: nobody wakes them, though the lock is free. So at most one waits there, for as long as this
-    is held, and the others wait here: the system wakes all of them when a process dies. Held only
-    while a transaction begins; costs two system calls.
+    LMDB's lock wakes one waiting thread. If that one is killed before it runs, the others sleep on,
+    although the lock is free. So at most one thread waits there, while it holds this lock, and the
+    others wait here: the system wakes all of them when a process dies. Held only while a
+    transaction begins; costs two system calls.
     """
 
     def __init__(self, file: int) -> None:
         self._file = file
-        self._threads = threading.Lock()  # the file's lock is one of processes, not of threads
+        self._threads = threading.Lock()  # a file lock excludes processes, not threads
 
     def __enter__(self) -> None:
         self._threads.acquire()
@@ -71,8 +71,8 @@ class WriteTurn:
             self._threads.release()
 
 
-# Behind the durability in users.lock. Versions that share no log, or share it in another way, take
-# it for another durability, and stay out: they would commit without the lease.
+# Follows the durability in users.lock. Versions that share no log, or share it in another way, take
+# it for an unknown durability and refuse the store; they would commit without the lease.
 _SHARES_THE_LOG: Final = ", shared log 2"
 _renameat2: Final = getattr(ctypes.CDLL(None), "renameat2", None)
 _HERE: Final = -100  # AT_FDCWD: names are paths
@@ -123,19 +123,19 @@ class Folder:
         fcntl.flock(self._opening, fcntl.LOCK_UN)
 
     def is_ours_alone(self) -> bool:
-        """Returns whether no other process has the store open. Asked only while the opening is
-        locked."""
+        """Returns whether no other process has the store open. Only while `lock_opening` is
+        held."""
         return lock_wait.try_lock(self._users)
 
     def stay(self) -> None:
-        """Stays a user of the store after `is_ours_alone`."""
+        """Remains a user of the store after `is_ours_alone`."""
         fcntl.flock(self._users, fcntl.LOCK_SH)
 
     def join(self, *, alone: bool) -> None:
-        """Becomes one of the store's users. All of them use the same durability.
+        """Registers this process as a user of the store. All users must have the same durability.
 
-        `alone` is what `is_ours_alone` has said: asked again, it might say otherwise, and a first
-        user has more to bring in order than a later one.
+        `alone` is the result of `is_ours_alone`, which might differ if it were asked again: the
+        first user has more to set up than later ones.
         """
         mine = f"{self.durability}{_SHARES_THE_LOG}"
         if alone:
@@ -182,7 +182,7 @@ class Folder:
 
     def refuse_stopped_holder(self) -> None:
         """Raises `StoreBusy` if a process that holds the lease, or syncs the log, is stopped and
-        stays so."""
+        stays stopped."""
         for file in (self._lease, self._syncing):
 
             def holder(file: int = file) -> int:
@@ -198,15 +198,15 @@ class Folder:
         fcntl.flock(self._syncing, fcntl.LOCK_UN)
 
     def tell_of_notices(self) -> None:
-        """Wakes the processes that wait for notices: they watch the file of the lease. Where the
-        disk has no block for it, they look by the clock."""
+        """Wakes the processes that wait for notices: they watch the file of the lease. If the disk
+        is full, they notice at their next poll."""
         with suppress(OSError):
             os.pwrite(self._lease, b"n", 0)
 
     @contextmanager
     def checkpointing(self) -> Iterator[None]:
-        """Lets one process at a time make a checkpoint, so that a saved one is never replaced by an
-        older."""
+        """Lets one process at a time make a checkpoint, so that no checkpoint is replaced by an
+        older one."""
         lock_wait.lock(self._checkpoint, self.path)
         try:
             yield
@@ -236,8 +236,8 @@ def open_private(path: Path, mode: str) -> IO[Any]:
 
 
 def make_private(path: Path) -> None:
-    """Takes everybody else's rights away from a store's files, and from its folder if that holds
-    nothing but a store: a home or /tmp is left as it is."""
+    """Removes all permissions of others from a store's files, and from its folder if that holds
+    nothing else: a home directory or /tmp is left as it is."""
     with suppress(OSError):
         names = os.listdir(path)
         for name in FILES.intersection(names):
@@ -248,16 +248,16 @@ def make_private(path: Path) -> None:
 
 
 def _restrict(file: int | Path, mode: int) -> None:
-    """Sets the mode of files of this user; those of others are left alone."""
+    """Sets the mode of this user's files; files of others are left alone."""
     found = os.stat(file)
     if stat.S_IMODE(found.st_mode) != mode and found.st_uid == os.geteuid():
         os.chmod(file, mode)
 
 
 def create_folder(path: Path) -> None:
-    """Makes sure that `path` is a folder, and that a power failure leaves it there.
+    """Makes sure that `path` is a folder, which survives a power failure.
 
-    One that is created here is for its owner alone.
+    A folder that is created here is accessible to its owner only.
     """
     try:
         whole = path.absolute()
@@ -294,8 +294,8 @@ def sync_folder(path: Path) -> None:
 
 
 def exchange(new: Path, old: Path) -> None:
-    """Lets two files change places at one moment; where the system can't, or there is no old one,
-    the new one takes its place."""
+    """Swaps two files atomically; if the system can't, or there is no old file, the new one
+    replaces it."""
     if _renameat2 is None or _renameat2(
         _HERE, os.fsencode(new.absolute()), _HERE, os.fsencode(old.absolute()), _EXCHANGE
     ):
@@ -303,13 +303,13 @@ def exchange(new: Path, old: Path) -> None:
 
 
 def boot_id() -> str:
-    """Names the time since the machine was last started; what a process wrote since then is safe
-    in the operating system's hands."""
+    """Identifies the current boot of the machine; whatever processes wrote since then is in the
+    operating system's hands."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except FileNotFoundError:
-        # Without one, every opening counts as a new start: the store then returns to its last
-        # checkpoint after a mere crash of the process, which is safe.
+        # Without one, every opening counts as a new boot: after a crash of the process the store
+        # then returns to its last checkpoint, which is safe.
         return os.urandom(16).hex()
 
 
@@ -327,7 +327,7 @@ def keeps_written_pages(path: Path, mounts: Path = Path("/proc/self/mounts")) ->
 
 
 def file_system(path: Path, mounts: Path) -> str:
-    """Returns the kind of file system that `path` is on, or "" where the machine doesn't tell."""
+    """Returns the type of the file system of `path`, or "" if the machine does not say."""
     try:
         lines = mounts.read_text(errors="surrogateescape").splitlines()
     except FileNotFoundError:
@@ -335,7 +335,7 @@ def file_system(path: Path, mounts: Path) -> str:
     found = ("", "")
     for line in lines:
         _, point, kind, *_ = line.split(" ")
-        # Blanks in the name of a mount point are written as \040.
+        # Spaces in a mount point are written as \040.
         point = point.encode("utf-8", "surrogateescape").decode("unicode_escape")
         # Of two mounts on one point, the later one is on top.
         if path.is_relative_to(point) and len(point) >= len(found[0]):

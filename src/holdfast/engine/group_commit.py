@@ -1,13 +1,13 @@
 """Group commit: the thread whose turn it is runs the work of all waiting threads.
 
-A store has one writer at a time, and a durable commit costs a wait for the disk. Threads that come
-while another one writes line up; the first of them leads the next group, runs the work of all of
-them, and one wait for the disk serves them all. First come, first served: nobody starves. Where
-commits take long, a group waits a moment for those who were in the last ones (group_wait.py).
+A store has one writer at a time, and a durable commit waits for the disk. Threads that arrive
+while another one writes queue up; the first of them leads the next group, runs the work of all of
+them, and one wait for the disk serves them all. First come, first served: nobody starves. If
+commits take long, a group waits a moment for the writers of the last ones (group_wait.py).
 
-Ctrl-C may strike in the main thread between any two steps of this file. Therefore every change is
-made so that `leave` can be called again and finish it: a request is written down in its new place
-before it is taken out of the old one.
+Ctrl-C may come in the main thread between any two steps of this file. Therefore every change is
+made so that `leave` can be called again and finish it: a request is recorded in its new place
+before it is removed from the old one.
 """
 
 import threading
@@ -27,20 +27,21 @@ Work = Callable[[Transaction], Any]
 
 
 class CommitRequest(msgspec.Struct, eq=False):
-    """The transactions of one caller, and their outcomes. Without any, it asks for a turn."""
+    """The transactions of one caller, and their outcomes. Without transactions, it asks for the
+    turn to write."""
 
     works: Sequence[Work] = ()
     spaces: Sequence[bytes] = ()
     thread: int = msgspec.field(default_factory=threading.get_ident)
     outcomes: list[Outcome[Any]] | None = None  # set once, after the commit
-    _gate: Any = None  # a lock that its caller sleeps on while it waits
+    _gate: Any = None  # a lock on which its caller sleeps while it waits
 
     def close_gate(self) -> None:
         self._gate = threading.Lock()
         self._gate.acquire()
 
     def wait_at_gate(self) -> None:
-        assert self._gate is not None  # closed before the request was put in the line
+        assert self._gate is not None  # closed before the request was queued
         self._gate.acquire()
 
     def open_gate(self) -> None:
@@ -54,30 +55,30 @@ class GroupCommit:
     def __init__(self, group_wait: GroupWait | None = None) -> None:
         self._group_wait = group_wait
         self._begun = 0.0  # when the leader began
-        self._lock = threading.Lock()  # guards the line
-        # The request that has the turn, or nothing; it stays first in the line until it wakes. This
-        # is a dict because to take a free turn, and to give back one that nobody waits for, are
-        # single steps of a dict. So they need no lock, which would cost more than the rest of them.
+        self._lock = threading.Lock()  # guards the queue
+        # The request that has the turn, if any; it stays first in the queue until it wakes. This is
+        # a dict because taking a free turn, and returning one that nobody waits for, are atomic
+        # operations of a dict. So they need no lock, which would cost more than all the rest.
         self._leading: dict[None, CommitRequest] = {}
-        self._group: list[CommitRequest] = []  # what the leader runs beside its own
+        self._group: list[CommitRequest] = []  # the requests that the leader runs besides its own
         self._waiting: deque[CommitRequest] = deque()
-        self._closed: StoreUnusable | None = None  # why no one is let in
+        self._closed: StoreUnusable | None = None  # why new requests are refused
 
     def take(self, request: CommitRequest, *, last: bool = False) -> list[CommitRequest]:
-        """Waits for the turn, and returns the group to run now: this request and all that wait, up
-        to a bound, or up to one that asks for its own turn. An empty one means that another
-        leader has done the work meanwhile.
+        """Waits for the turn, and returns the group to run now: this request and the waiting ones,
+        up to a limit, or up to one that asks for a turn of its own. An empty group means that
+        another leader has done the work already.
 
         Whatever happens in it or after it, `leave` follows, unless the group was empty.
         """
         if self._waiting or self._leading.setdefault(None, request) is not request:
             return self._line_up(request, last)
         if self._closed is not None and not last:
-            raise self._closed.with_traceback(None)  # the same for all: no frames pile up
+            raise self._closed.with_traceback(None)  # one shared error must not collect frames
         return [request] if self._group_wait is None else self._lead(request, self._group_wait, 1)
 
     def take_free(self, request: CommitRequest) -> bool:
-        """Takes the turn if nobody has it or waits for it, and says whether it did; then `leave`
+        """Takes the turn if nobody has it or waits for it, and returns whether it did; then `leave`
         follows."""
         if self._waiting or self._closed is not None:
             return False
@@ -96,7 +97,7 @@ class GroupCommit:
             )
             request.close_gate()
             self._waiting.append(request)
-            self._appoint()  # the one before may have left a moment ago, and seen nobody
+            self._appoint()  # the last leader may have left just now without seeing this request
         request.wait_at_gate()
         if self._leading.get(None) is not request:
             return []
@@ -109,7 +110,7 @@ class GroupCommit:
         self, request: CommitRequest, group_wait: GroupWait, beside: int
     ) -> list[CommitRequest]:
         """Leads a group: waits for the expected requests, then returns them; `beside` counts those
-        that are here and not in the queue."""
+        that are here but not in the queue."""
         if group_wait.in_play > 1 and request.works:
             group_wait.wait(lambda: beside + len(self._waiting))
         self._begun = time.perf_counter()
@@ -117,8 +118,8 @@ class GroupCommit:
             return self._group_of(request)
 
     def _group_of(self, request: CommitRequest) -> list[CommitRequest]:
-        """Returns the request and all that wait; the lock is held."""
-        if self._is_first(request):  # else it has found its turn free
+        """Returns the request and all that wait. The lock must be held."""
+        if self._is_first(request):  # otherwise the turn was free
             self._waiting.popleft()
         size = len(request.works)
         return [request, *self._gather(size)] if size else [request]
@@ -127,10 +128,10 @@ class GroupCommit:
         return len(self._waiting) > 0 and self._waiting[0] is request
 
     def gather_more(self) -> list[CommitRequest]:
-        """Returns the requests that wait, for a leader that has run its group.
+        """Returns the waiting requests, for a leader that has run its group.
 
-        A leader that has not waited for the disk may run the work of those who came meanwhile too:
-        to pass the turn on would put it to sleep and wake another one, for each of them.
+        A leader that has not waited for the disk may also run the work that arrived meanwhile:
+        passing the turn on would put one thread to sleep and wake another, for each request.
         """
         if not self._waiting:
             return []
@@ -138,7 +139,7 @@ class GroupCommit:
             return self._gather(0)
 
     def _gather(self, size: int) -> list[CommitRequest]:
-        """Returns the requests that wait, for a group that already has `size` transactions."""
+        """Returns the waiting requests, for a group that already has `size` transactions."""
         more: list[CommitRequest] = []
         while self._waiting and self._waiting[0].works and size < MAX_GROUP_TRANSACTIONS:
             request = self._waiting[0]
@@ -149,9 +150,10 @@ class GroupCommit:
         return more
 
     def leave(self, request: CommitRequest) -> None:
-        """Passes the turn to the next request, and wakes the callers whose work this one has done.
+        """Passes the turn to the next request, and wakes the callers whose work this leader has
+        done.
 
-        For a caller that was interrupted in the line or in its turn, it undoes what was begun.
+        For a caller that was interrupted in the queue or in its turn, it undoes what was begun.
         """
         leading = self._leading
         if self._group_wait is not None and leading.get(None) is request:
@@ -172,7 +174,7 @@ class GroupCommit:
                     return
                 if request not in self._group:
                     return
-            # Its work is being run, and is over or back in the line in a moment.
+            # Its work is running; in a moment it is done or back in the queue.
             request.wait_at_gate()
 
     def close(self, reason: StoreUnusable) -> None:
@@ -182,7 +184,7 @@ class GroupCommit:
             self._closed = reason
 
     def refuse_inside(self, why: str) -> None:
-        """Raises if this thread has the turn: it would wait for itself, for ever."""
+        """Raises if this thread has the turn: it would wait for itself for ever."""
         leading = self._leading.get(None)
         if leading is not None and leading.thread == threading.get_ident():
             raise RuntimeError(why)
@@ -194,7 +196,7 @@ class GroupCommit:
             if other.outcomes is not None:
                 other.open_gate()
             elif other not in self._waiting:
-                # The leader had to leave it undone; the next one does it first.
+                # The leader could not run it; the next leader runs it first.
                 self._waiting.appendleft(other)
         self._group = []
         if self._waiting:
@@ -204,7 +206,7 @@ class GroupCommit:
             del self._leading[None]
 
     def _appoint(self) -> None:
-        """Gives a free turn to the first request in the queue, and wakes it if it has the turn."""
+        """Gives a free turn to the first request in the queue, and wakes it if it got the turn."""
         if self._waiting:
             first = self._waiting[0]
             if self._leading.setdefault(None, first) is first:

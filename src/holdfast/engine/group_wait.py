@@ -1,9 +1,9 @@
 """Waits a moment so that returning writers share the next commit.
 
-A writer whose commit is done usually returns at once with the next one. A group
-that starts the moment the last one is finished starts without them: then half of the writers
-write while the other half waits, in turns, and there are twice as many waits for the disk as
-necessary. So where a commit takes long, the next group waits a moment for the writers of the last.
+A writer usually returns with its next commit as soon as the last one is done. A group
+that starts the moment the last one has finished would start without them: half of the writers
+would write while the other half waits, and there would be twice as many waits for the disk as
+necessary. So if commits take long, the next group waits a moment for the writers of the last.
 """
 
 import time
@@ -18,14 +18,14 @@ class GroupWait:
     __slots__ = ("commit_seconds", "in_play")
 
     def __init__(self) -> None:
-        self.in_play = 1  # writers that would be in a full group, judging by the last ones
+        self.in_play = 1  # writers in a full group, judging by the last ones
         self.commit_seconds = 0.0  # the mean of the last commits
 
     def wait(self, here: Callable[[], int]) -> None:
         """Waits for the expected writers while they keep arriving; `here` counts those that have.
 
-        Never for longer than a part of what a commit takes: at worst it adds that to the wait of
-        those who are here, and at best it halves the number of commits.
+        It waits for at most a part of the time that a commit takes: at worst that is added to the
+        wait of the writers that are here, and at best it halves the number of commits.
         """
         patience = min(self.commit_seconds / 2, MAX_GROUP_WAIT_SECONDS)
         if patience < GROUP_WAIT_STEP_SECONDS:

@@ -1,4 +1,4 @@
-"""Waits for the lock of a file, and names the process that keeps it if that takes too long.
+"""Waits for a file lock, and names the process that holds it if that takes too long.
 
 A process that was stopped (Ctrl-Z, a debugger, a frozen container) keeps its locks. A process that
 waits for one of them would hang silently.
@@ -34,8 +34,8 @@ def lock(file: int, path: Path) -> None:
 
 
 def await_free(is_free: Callable[[], bool], holder: Callable[[], int], path: Path) -> None:
-    """Returns when something is free. Raises `StoreBusy` if the process that has it is stopped, or
-    does not let go of it for a long time."""
+    """Returns once `is_free` does. Raises `StoreBusy` if the process that holds it is stopped, or
+    does not release it for a long time."""
     begin = time.monotonic()
     pause = 0.0005
     while not is_free():
@@ -105,7 +105,7 @@ def _busy(pid: int, path: Path, waited: float) -> StoreBusy:
 
 
 def holder_of(file: int) -> int:
-    """Returns the process that has a file locked; 0 if the system does not tell."""
+    """Returns the process that has a file locked; 0 if the system does not say."""
     found = os.fstat(file)
     name = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
     with suppress(OSError, ValueError, IndexError):

@@ -4,7 +4,7 @@ A key of fewer than `whole` bytes is stored as it is. A longer one is stored as 
 bytes and a digest of the whole key, and the whole key is stored in front of the value. Long keys
 all have the same stored length, which no short key has, so the two kinds can't be mixed up. Those
 with the same first bytes are adjacent, no short key is among them, and a scan puts each such
-group in order before it goes on.
+group in order before it continues.
 """
 
 import struct
@@ -51,8 +51,8 @@ class LongKeys:
         return self.fold(self.split(stored_value)[0]) == stored_key
 
     def stored_range(self, begin: bytes, end: bytes) -> tuple[bytes, bytes]:
-        """Returns the range of stored keys that holds all keys of begin <= key < end, maybe others
-        too."""
+        """Returns a range of stored keys that holds all keys with begin <= key < end, and perhaps
+        others."""
         if len(begin) >= self.whole:
             begin = begin[: self.whole]
         if len(end) >= self.whole:
@@ -71,6 +71,6 @@ class LongKeys:
         *,
         reverse: bool = False,
     ) -> list[tuple[bytes, bytes]]:
-        """The pairs of begin <= key < end of a group of stored long keys, in order."""
+        """Yields the pairs with begin <= key < end of a group of stored long keys, in order."""
         pairs = (self.split(stored_value) for _, stored_value in group)
         return sorted((pair for pair in pairs if begin <= pair[0] < end), reverse=reverse)

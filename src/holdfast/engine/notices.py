@@ -1,10 +1,10 @@
 """Subscriptions to the notices of commits, from every process on a store.
 
-The engine keeps notices in a log beside the data, written by the commit itself. The hub follows
-that log for all subscribers of a process: woken at once by a commit of its own process, and of
-another one by a watch on the file, by looking every few milliseconds where there is none, or by the
-word of a server. A subscriber that only polls reads the log by itself; then the hub looks rarely,
-only to keep up, and no commit wakes it.
+The engine keeps notices in a log next to the data, written by the commit itself. The hub follows
+that log for all subscribers of a process. A commit of its own process wakes it at once; of commits
+of other processes it learns from a watch on the file, by polling every few milliseconds if there is
+none, or from a server. A subscriber that only polls reads the log by itself; then the hub looks
+rarely, only to keep up, and no commit wakes it.
 """
 
 import threading
@@ -20,25 +20,25 @@ from holdfast.errors import StoreBusy, StoreClosed, StoreUnreachable
 from holdfast.limits import MAX_QUEUED_NOTICE_BYTES, MAX_QUEUED_NOTICES
 
 POLL_SECONDS: Final = 0.002  # while someone waits, without a watch
-WATCHED_POLL_SECONDS: Final = 0.05  # with one, should the system have failed to tell
-_NOTICE_BYTES: Final = 150  # of a notice, beside its payload and topic
-IDLE_POLL_SECONDS: Final = 0.02  # while no one does
+WATCHED_POLL_SECONDS: Final = 0.05  # with a watch, in case the system missed a write
+_NOTICE_BYTES: Final = 150  # memory of a notice, besides its payload and topic
+IDLE_POLL_SECONDS: Final = 0.02  # while nobody waits
 
 
 class Log(Protocol):
     """The engine's record of notices, in the order of their commits."""
 
     def newest_notice(self) -> Any:
-        """Returns the place in the log behind all commits that have returned."""
+        """Returns the position in the log after all commits that have returned."""
         ...
 
     def notices_since(self, place: Any) -> tuple[Any, int, list[Notice]]:
-        """Returns the new place, how many commits between were forgotten, and the notices."""
+        """Returns the new position, how many commits in between were dropped, and the notices."""
         ...
 
 
 class NoticeHub:
-    """Follows the log while anyone is subscribed, and hands each notice to those who want it."""
+    """Follows the log while anyone is subscribed, and delivers each notice to those who want it."""
 
     def __init__(
         self, log: Log, *, poll_seconds: float = POLL_SECONDS, watched: tuple[Path, ...] = ()
@@ -56,26 +56,26 @@ class NoticeHub:
         self._closed = False
 
     def is_heard(self) -> bool:
-        """Returns whether anyone of this process listens."""
+        """Returns whether anyone in this process listens."""
         return bool(self._subscriptions)
 
     def heard(self, notices: list[Notice]) -> list[Notice]:
-        """Returns the notices of this process that someone of it wants at this moment."""
+        """Returns the notices that someone in this process wants right now."""
         subscriptions = self._subscriptions
         return [notice for notice in notices if any([s.wants_own(notice) for s in subscriptions])]
 
     def may_want(self, topic_prefix: str) -> bool:
-        """Returns whether anyone of this process may want topics that begin with `topic_prefix`."""
+        """Returns whether anyone in this process may want topics that begin with `topic_prefix`."""
         for subscription in self._subscriptions:
             if subscription.may_want is None or subscription.may_want(topic_prefix):
                 return True
         return False
 
     def place(self) -> Any:
-        """Returns up to where all subscribers of this process have received notices; None without
-        any.
+        """Returns the position up to which all subscribers of this process have received notices;
+        None without subscribers.
 
-        A subscriber that begins meanwhile begins after it.
+        A subscriber that joins meanwhile starts after it.
         """
         place = self._place
         return place if self._subscriptions else None
@@ -113,7 +113,7 @@ class NoticeHub:
         return FileWatch.of(*self._watched) if self._watched else None
 
     def catch_up(self) -> None:
-        """Hands out the notices of all commits that have returned so far."""
+        """Delivers the notices of all commits that have returned so far."""
         with self._lock:
             if not self._closed:
                 self._catch_up()
@@ -139,7 +139,7 @@ class NoticeHub:
             subscription.forked()
 
     def _catch_up(self) -> None:
-        self.is_behind = False  # before it reads: what comes meanwhile is read by the next
+        self.is_behind = False  # before it reads, so that the next call reads what comes meanwhile
         self._place, forgotten, notices = self._log.notices_since(self._place)
         if notices or forgotten:
             for subscription in self._subscriptions:
@@ -167,16 +167,17 @@ class NoticeHub:
                 if self._closed or not self._subscriptions:
                     self._thread = None
                     return
-                # Without a place for one more view, or a server that answers, there is nothing to
-                # read from: look again.
+                # If no more views can be opened, or no server answers, there is nothing to
+                # read from: try again later.
                 with suppress(StoreBusy, StoreUnreachable):
                     self._catch_up()
 
     def _wait(self, written: bool) -> bool:
         """Returns when it is time to look, and whether that is because the file was written to.
 
-        A write is seen before it can be read as a commit. So after one there is a second look, and
-        until then no further write counts: however many there are, the looks are bounded.
+        A write is noticed before it can be read as a commit. So there is a second look after each,
+        and until then further writes are ignored: however many there are, the number of looks is
+        bounded.
         """
         seconds, watch = self._poll_seconds, self._watch
         is_awaited = self._someone_waits()
@@ -225,7 +226,7 @@ class NoticeSubscription:
     ) -> None:
         self._hub = hub
         self.wants = wanted
-        self.may_want = may_want  # of topics that begin with a text; None: all of them
+        self.may_want = may_want  # whether topics with a prefix are wanted; None: all are
         self._queue: deque[Notice] = deque()
         self._bytes = 0  # of what is in the queue
         self._arrived = threading.Condition()
@@ -239,11 +240,11 @@ class NoticeSubscription:
 
     def wants_own(self, notice: Notice) -> bool:
         """Returns whether a notice of this process is to be kept for the subscriber."""
-        # Mostly nobody may: the shorter question comes first.
+        # Usually not: the cheaper check comes first.
         return (self.may_want is None or self.may_want(notice.topic)) and self.wants(notice)
 
     def deliver(self, notices: list[Notice], forgotten: int) -> None:
-        """Takes what the hub read, and drops the oldest if the subscriber does not keep up."""
+        """Queues the notices, and drops the oldest if the subscriber does not keep up."""
         mine = [notice for notice in notices if self.wants(notice)]
         with self._arrived:
             self._missed += forgotten
@@ -277,7 +278,7 @@ class NoticeSubscription:
                 return
             self.waiting += 1
         try:
-            self._hub.wake()  # it may have looked just before, and sleep for long
+            self._hub.wake()  # it may have just looked, and be about to sleep for long
             with self._arrived:
                 self._arrived.wait_for(lambda: self._queue or not self._open, timeout)
         finally:
@@ -295,7 +296,7 @@ class NoticeSubscription:
 
     def poll(self) -> list[Notice]:
         self._hub.catch_up()
-        if not self._queue:  # as it mostly is; notices are delivered within `catch_up`
+        if not self._queue:  # the usual case; `catch_up` has delivered what there is
             return []
         with self._arrived:
             notices = list(self._queue)

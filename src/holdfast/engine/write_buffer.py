@@ -20,7 +20,7 @@ Range = tuple[bytes, bytes]
 _BEHIND_ALL: Final = b"\xff" * (MAX_KEY_BYTES + 1)
 _BYTES: Final = frozenset({bytes})
 _pack_counter, _unpack_counter = COUNTER.pack, COUNTER.unpack
-# What every buffer begins with: neither is ever changed, only replaced.
+# The initial values of every buffer: neither is ever changed, only replaced.
 NOTHING_CLEARED: Final[list[Range]] = []
 NO_KEYS: Final[list[bytes]] = []
 
@@ -55,7 +55,7 @@ class WriteBuffer:
         self.cleared = NOTHING_CLEARED
         self.notices: list[Notice] = []
         self._keys = NO_KEYS  # of `written`, in order; the newest may still be missing
-        self._clears = 0  # counted so that a scan notices a clear in its way
+        self._clears = 0  # counted, so that a scan notices a clear in its range
 
     # --- reading ---------------------------------------------------------------------------------
 
@@ -81,7 +81,7 @@ class WriteBuffer:
             return self._walk(begin, end, None, reverse)
         if limit > 1:
             return islice(self._walk(begin, end, limit, reverse), limit)
-        # One pair is a question without a next one: nothing can be written ahead of it.
+        # Only one pair is wanted, so no write can come between this one and a next one.
         pair = self.first(begin, end, reverse) if limit == 1 else None
         return iter(() if pair is None else (pair,))
 
@@ -94,8 +94,8 @@ class WriteBuffer:
             return next(self._below.scan(begin, end, limit=1, reverse=reverse), None)
         if self.cleared or reverse:
             return next(self._walk(begin, end, 1, reverse), None)
-        # The first that was written and not deleted, and before it the first below that was not
-        # deleted: each key that was may hide a pair.
+        # The first written pair that was not deleted, or a pair below that comes before it and was
+        # not deleted: each deleted key may hide one.
         own: Pair | None = None
         first = at
         while at < len(keys) and (key := keys[at]) < end:
@@ -114,7 +114,7 @@ class WriteBuffer:
             self._settle_range(begin, end)
             keys = self._in_order()
             mine = keys[bisect_left(keys, begin) : bisect_left(keys, end)]
-            # Each of the buffer's own may hide a pair from below.
+            # Each of the buffer's own keys may hide a pair from below.
             most = None if wanted is None else wanted + len(mine)
             pairs = self._scan_below(begin, end, most, reverse)
             if mine:
@@ -122,8 +122,8 @@ class WriteBuffer:
             count, clears = len(written), self._clears
             for pair in pairs:
                 yield pair
-                # A new value of a key that was written before is read when its turn comes; only
-                # another set of keys makes it necessary to look again.
+                # A new value of a key that was written before is read when the scan gets there;
+                # only a changed set of keys makes it necessary to start over.
                 if len(written) != count or self._clears != clears:
                     break
             else:
@@ -134,12 +134,12 @@ class WriteBuffer:
                 begin = pair[0] + b"\0"
 
     def _settle_range(self, begin: bytes, end: bytes) -> None:
-        """Called before a walk looks at what is written in a range."""
+        """Called before a scan looks at the writes of a range."""
 
     def _scan_below(
         self, begin: bytes, end: bytes, limit: int | None, reverse: bool
     ) -> Iterator[Pair]:
-        """Scans the range below, without what was cleared."""
+        """Scans the range below, without the cleared parts."""
         if not self.cleared:
             return self._below.scan(begin, end, limit=limit, reverse=reverse)
         return self._scan_parts(_without([(begin, end)], self.cleared), limit, reverse)
@@ -155,7 +155,7 @@ class WriteBuffer:
         """Returns all keys of `written`, in order.
 
         A dict keeps the order of its keys' arrival, so those that are missing in the list are the
-        last ones. They are added oldest first: wherever Ctrl-C strikes, that stays true.
+        last ones. They are added oldest first: wherever Ctrl-C interrupts this, that stays true.
         """
         keys = self._keys
         missing = len(self.written) - len(keys)
@@ -174,7 +174,7 @@ class WriteBuffer:
         if (
             type(key) is not bytes
             or type(value) is not bytes
-            or len(key) + len(value) > MAX_KEY_BYTES  # neither is too long then
+            or len(key) + len(value) > MAX_KEY_BYTES  # otherwise neither can be too long
             or not key.startswith(self.space)
             or not key
         ):
@@ -185,7 +185,7 @@ class WriteBuffer:
         if checked or not pairs:
             self.written.update(pairs)
             return
-        # All keys lie between the first and the last one, so these two answer for all of them.
+        # All keys are between the first and the last one, so checking these two is enough.
         if (
             _BYTES.issuperset(map(type, pairs))
             and _BYTES.issuperset(map(type, pairs.values()))
@@ -234,12 +234,12 @@ class WriteBuffer:
         self.notices += [addressed(notice, self.space) for notice in make()]
 
     def _forget(self, begin: bytes, end: bytes) -> None:
-        """Drops the writes of a range."""
+        """Drops the writes in a range."""
         keys = self._in_order()
         first, last = bisect_left(keys, begin), bisect_left(keys, end)
         if first == last:
             return
-        self._keys = []  # until it is true again: Ctrl-C may strike in the middle
+        self._keys = []  # empty until it is correct again: Ctrl-C may come in between
         for key in keys[first:last]:
             del self.written[key]
         self._keys = keys[:first] + keys[last:]
@@ -247,8 +247,10 @@ class WriteBuffer:
     # --- joining ---------------------------------------------------------------------------------
 
     def take(self, other: "WriteBuffer") -> None:
-        """Takes over the writes of a buffer that was stacked on this one. They were checked there.
-        If interrupted, it can be called again."""
+        """Adds the writes of a buffer that was stacked on this one, which has checked them.
+
+        If interrupted, it can be called again.
+        """
         for begin, end in other.cleared:
             self.clear(begin, end)
         if other.deletes:
@@ -257,7 +259,7 @@ class WriteBuffer:
 
 
 def check_pair(key: bytes, value: bytes, space: bytes) -> tuple[bytes, bytes]:
-    """Returns the pair as bytes, or raises the reason why it can't be stored."""
+    """Returns the pair as bytes; raises if it can't be stored."""
     if not isinstance(key, bytes | bytearray | memoryview):
         raise TypeError(f"a key is bytes, {type(key).__name__} was given")
     if not isinstance(value, bytes | bytearray | memoryview):
@@ -294,9 +296,9 @@ def added(key: bytes, value: bytes | None, delta: int) -> bytes:
 
 
 def addressed(notice: Notice, space: bytes) -> Notice:
-    """Returns the notice with the space that it comes from."""
+    """Returns the notice with the space of its transaction."""
     if type(notice.topic) is not str or type(notice.payload) is not bytes:
-        # One that can't be written would undo the whole group, and one that can't be read again
+        # A notice that can't be encoded would undo the whole group, and one that can't be decoded
         # would stop every subscriber.
         raise BadInput(f"{notice} is not a notice", hint="The topic is a str, the payload bytes.")
     return notice if notice.space == space else Notice(notice.topic, notice.payload, space)
@@ -311,8 +313,7 @@ def after_prefix(prefix: bytes) -> bytes:
 def _merged(
     below: Iterator[Pair], mine: list[bytes], written: dict[bytes, bytes | None], reverse: bool
 ) -> Iterator[Pair]:
-    """Yields the pairs below and those of `mine`, in order; of two pairs with one key, that of
-    `mine`."""
+    """Yields the pairs below and those of `mine`, in order; if both have a key, that of `mine`."""
     own_keys = iter(mine if not reverse else mine[::-1])
     own: bytes | None = next(own_keys)
     for pair in below:
@@ -334,7 +335,7 @@ def _merged(
 
 
 def _without(ranges: list[Range], gone: list[Range]) -> list[Range]:
-    """Returns what is left of ordered ranges, in order."""
+    """Returns what is left of sorted ranges, in order."""
     for begin, end in gone:
         ranges = [
             part

@@ -1,7 +1,7 @@
 """Backups with a manifest, and a check of every page of a store.
 
 A copy knows what it is a copy of: its database `meta` holds a manifest, with the number of keys and
-a digest of all pairs. It counts until the copy is opened as a store and written to.
+a digest of all pairs. The manifest is valid until the copy is opened as a store and written to.
 """
 
 import fcntl
@@ -47,7 +47,7 @@ _MANIFEST: Final = b"backup"
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """The manifest of a backup: what it held when it was made."""
 
-    transaction_id: int  # of the commit that wrote the manifest: a later one makes it void
+    transaction_id: int  # of the commit that wrote the manifest, which a later commit invalidates
     keys: int
     digest: bytes
 
@@ -62,8 +62,9 @@ def back_up(
 ) -> Backup:
     """Copies the snapshot of `txn` into the folder `target`, and reads the copy back to compare.
 
-    Until it has been compared, with `expected` too, the copy has another name, so nobody opens half
-    of one. `then` is a file of changes to make to the copy: the result is what it says.
+    The copy has a temporary name until it has been compared, with `expected` too, so nobody can
+    open an unfinished one. `then` is a file of changes to apply to the copy, which also says what
+    the result must hold.
     """
     file_checks.refuse_unreadable(path, txn)
     with _finishing(target, DATA_FILE) as file:
@@ -84,8 +85,8 @@ def back_up(
 def back_up_changes(
     opened: Environment, txn: Any, path: Path, target: Path, base: Path
 ) -> tuple[Backup, Changes]:
-    """Writes what differs from the full backup in the folder `base` into the folder `target`, reads
-    it back, and compares both together with the snapshot of `txn`."""
+    """Writes the differences from the full backup in the folder `base` into the folder `target`,
+    reads them back, and compares both together with the snapshot of `txn`."""
     file_checks.refuse_unreadable(path, txn)
     with _finishing(target, CHANGES_FILE) as file, opened_file(base / DATA_FILE) as env:
         meta, data = (env.open_db(name, create=False) for name in (b"meta", b"data"))
@@ -122,13 +123,13 @@ def _result_of(changes: Changes) -> Backup:
 
 @contextmanager
 def _finishing(target: Path, name: str) -> Iterator[IO[bytes]]:
-    """Opens the file of a new backup, which gets its name when the block has ended."""
+    """Opens the file of a new backup, which gets its final name when the block has ended."""
     create_folder(target)
     unfinished = target / UNFINISHED_FILE
     _refuse_full(target)
     with _locked(unfinished) as file:
         try:
-            _refuse_full(target)  # someone may have finished a backup meanwhile
+            _refuse_full(target)  # another process may have finished a backup meanwhile
             file.truncate(0)
             yield file
             os.fsync(file.fileno())
@@ -148,9 +149,8 @@ def _refuse_full(target: Path) -> None:
 
 @contextmanager
 def _locked(unfinished: Path) -> Iterator[IO[bytes]]:
-    """Opens the file of a copy for its writer: a file that another process reads back must not be
-    cut.
-    """
+    """Opens the file of a copy for its writer, and locks it: another process must not truncate it
+    while it is read back."""
     try:
         file = open_private(unfinished, "ab")
     except OSError as error:
@@ -170,7 +170,7 @@ def _locked(unfinished: Path) -> Iterator[IO[bytes]]:
 
 
 def problems(opened: Environment, txn: Any) -> list[str]:
-    """Returns a sentence for each contradiction in the snapshot of `txn`."""
+    """Returns a sentence for each inconsistency in the snapshot of `txn`."""
     found = LmdbReader(txn, b"", 0.0).problems()
     with open(os.devnull, "wb") as nowhere:
         # A compacting copy walks every page of every tree.
@@ -197,7 +197,7 @@ def manifest_of(opened: Environment) -> Backup | None:
 
 
 def refuse_changed(opened: Environment, path: Path) -> None:
-    """Raises if a small copy that was never written to is not what it was."""
+    """Raises if a small backup that was never written to differs from its manifest."""
     if (path / DATA_FILE).stat().st_size <= MAX_WALKED_BYTES:
         expected = manifest_of(opened)
         if expected is not None:
@@ -219,7 +219,8 @@ def refuse_other(found: Backup, expected: Backup, path: Path) -> None:
 
 
 def _finish(file: Path, copied: Backup) -> Backup:
-    """Writes the manifest into a copy, without the notices of the store, and reads it back."""
+    """Writes the manifest into a copy, removes the notices of the store from it, and reads it
+    back."""
     with lmdb.open(
         str(file),
         subdir=False,
@@ -244,7 +245,7 @@ def _map_bytes(file: Path) -> int:
 
 
 def _content(pairs: Iterable[Pair]) -> Backup:
-    """Returns the number of pairs, in the order of their keys, and one digest of them."""
+    """Returns the number of pairs and one digest of them, in key order."""
     content = _Content()
     for _ in content.counted(pairs):
         pass
@@ -252,7 +253,7 @@ def _content(pairs: Iterable[Pair]) -> Backup:
 
 
 class _Content:
-    """Counts and digests pairs on their way to someone else."""
+    """Counts and digests the pairs that pass through it."""
 
     def __init__(self) -> None:
         self._digest = blake2b()

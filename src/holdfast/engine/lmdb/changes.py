@@ -35,7 +35,7 @@ _PUT, _DELETE = 1, 2
 _CHECKSUM_BYTES: Final = 32
 _PIECE_BYTES: Final = 1024 * 1024
 _MAX_TAIL_BYTES: Final = 4_096
-_SPARE_MAP_BYTES: Final = 64 * 1024 * 1024  # address space beyond what the pairs can take
+_SPARE_MAP_BYTES: Final = 64 * 1024 * 1024  # address space beyond the size of the pairs
 
 
 class Changes(msgspec.Struct, frozen=True, kw_only=True):

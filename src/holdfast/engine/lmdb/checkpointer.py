@@ -34,14 +34,16 @@ class Checkpointer:
         self._folder = folder
         self._data_file = data_file
         self._reserve = reserve
-        self._flush = flush  # brings into the file what was committed
+        self._flush = flush  # writes unflushed commits into the file
         self._page_bytes = int(env.stat()["psize"])
-        self._lock = threading.Lock()  # the folder's lock is one of processes, not of threads
+        self._lock = threading.Lock()  # the folder's lock excludes processes, not threads
         self._last = -1  # the number of the last commit in the last checkpoint
         self._closed = False
         self._copied = 0  # pages, since the last checkpoint
         self._stopped = threading.Event()
-        self._early = threading.Event()  # it is time for one, or for the end
+        self._early = (
+            threading.Event()
+        )  # set when a checkpoint is due early, or when it is time to stop
         self._thread: threading.Thread | None = None
 
     def make(self) -> None:
@@ -52,14 +54,14 @@ class Checkpointer:
             self._make()
 
     def start(self, seconds: float) -> None:
-        """Makes one every `seconds` in which something was committed."""
+        """Makes a checkpoint every `seconds`, if something was committed since."""
         self._thread = threading.Thread(
             target=self._run, args=(seconds,), name="holdfast-checkpoints", daemon=True
         )
         self._thread.start()
 
     def note_copied(self, pages: int, live: int) -> None:
-        """Notes pages that a flush has copied; many of them are a reason for a checkpoint."""
+        """Notes pages that a flush has copied; many of them trigger a checkpoint."""
         self._copied += pages
         if self._copied > max(live // 2, MIN_COPIED_PAGES):
             self._early.set()
@@ -71,7 +73,8 @@ class Checkpointer:
             self._thread.join()
 
     def close(self) -> None:
-        """Makes the last one. The file must be closed after it, whether it succeeds or not."""
+        """Makes the last checkpoint. The file must be closed afterwards, whether it succeeds or
+        not."""
         with self._lock:
             self._closed = True
             self._make()
@@ -87,8 +90,8 @@ class Checkpointer:
             try:
                 self.make()
             except HoldfastError:
-                # A full disk: the last checkpoint stays good, and the next try may succeed. The
-                # writers hear of the full disk by themselves.
+                # The disk is full. The last checkpoint stays valid, and the next try may succeed;
+                # writers get an error of their own.
                 continue
 
     def _make(self) -> None:
@@ -101,7 +104,7 @@ class Checkpointer:
         self.pin, self._last = pin, pin.id()
 
     def _save_with_reserve(self) -> Any:
-        """Saves a checkpoint; on a full disk, with blocks of the reserve."""
+        """Saves a checkpoint; on a full disk, with the help of the reserved blocks."""
         while True:
             try:
                 with self._folder.checkpointing():

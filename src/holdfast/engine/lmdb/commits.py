@@ -36,14 +36,14 @@ from holdfast.engine.lmdb.write_buffers import (
 from holdfast.errors import HoldfastError, StoreFull, StoreUnusable
 from holdfast.limits import MAX_SHORT_OPERATIONS
 
-Group = Sequence[CommitRequest]  # whose callers hear what became of their work
+Group = Sequence[CommitRequest]  # their callers are told the outcome
 Step = tuple[Work, bytes]  # one transaction of a group, and its space
 
 _GROUPS_PER_READER_CHECK: Final = 256
 
 
 class Commits:
-    """The commits: everything that only one thread at a time may do."""
+    """Runs and commits transactions: everything that only one thread at a time may do."""
 
     def __init__(
         self,
@@ -72,13 +72,13 @@ class Commits:
         self._refuse_unusable = refuse_unusable
         self._explained = explained
         self._reserve = reserve
-        self._checkpoint = checkpoint  # makes one if that can help
+        self._checkpoint = checkpoint  # makes a checkpoint if that can help
         self._note_written = note_written
-        self.interrupted = False  # by a Ctrl-C that came too late to undo anything
+        self.interrupted = False  # a Ctrl-C came too late to undo anything
 
     def run(self, group: list[CommitRequest]) -> None:
-        """Commits a group together. If that can't be done, each transaction alone: one that is too
-        large for the disk must not take the others with it."""
+        """Commits a group together. If that fails, commits each transaction alone: one that is too
+        large for the disk must not fail the others."""
         request = group[0]
         if len(group) == 1 and len(request.works) == 1:
             outcome = self._run_once(request.works[0], request.spaces[0], request)
@@ -99,8 +99,8 @@ class Commits:
         self.transactions += len(steps)
 
     def try_run(self, request: CommitRequest) -> None:
-        """Commits the transactions of a request together if they are short, and leaves their
-        outcomes in it. If it has none afterwards, nothing has happened."""
+        """Commits the transactions of a request together if they are short, and stores their
+        outcomes in it. If it has no outcomes afterwards, nothing has happened."""
         overlay = self._overlay
         base = None if overlay is None else overlay.begin(waits=False)
         if overlay is None or base is None:
@@ -122,7 +122,7 @@ class Commits:
     def _run_short(
         self, base: CommittedBuffer, request: CommitRequest
     ) -> tuple[TransactionBuffer, list[Outcome[Any]]]:
-        """Runs short transactions, and returns what they write together. May raise `TooLong`."""
+        """Runs short transactions, and returns their writes in one buffer. May raise `TooLong`."""
         if len(request.works) == 1:
             tx = ShortBuffer(base, request.spaces[0], self._clock(), base.written, base.seen)
             outcome = tx.run(request.works[0], MAX_SHORT_OPERATIONS)
@@ -141,7 +141,7 @@ class Commits:
         return together, outcomes
 
     def raise_interrupt(self) -> None:
-        """Raises the Ctrl-C that came too late."""
+        """Raises the Ctrl-C that came too late to undo anything."""
         if self.interrupted:
             self.interrupted = False
             raise KeyboardInterrupt
@@ -187,9 +187,9 @@ class Commits:
     def _run_when_full(
         self, outcome: Outcome[Any], work: Work, space: bytes, request: CommitRequest | None
     ) -> Outcome[Any]:
-        """Runs one transaction again that found the disk full, with reserved blocks if it frees
+        """Runs a transaction again that found the disk full; uses reserved blocks if it frees
         space."""
-        # What was deleted since the last checkpoint can be used again after the next one.
+        # A checkpoint makes the pages that were deleted before it reusable.
         if self._checkpoint():
             outcome = self._run_once(work, space, request)
         if type(outcome.error) is not StoreFull or not self._would_make_room(work, space):
@@ -201,7 +201,7 @@ class Commits:
         return outcome
 
     def _would_make_room(self, work: Work, space: bytes) -> bool:
-        """Runs a transaction for nothing but to see what it would write."""
+        """Runs a transaction only to see what it would write."""
         overlay = self._overlay
         try:
             base = None if overlay is None else overlay.begin()
@@ -222,7 +222,8 @@ class Commits:
             self._end_deferred()
 
     def _run_once(self, work: Work, space: bytes, request: CommitRequest | None) -> Outcome[Any]:
-        """Runs one transaction; its caller, if it waits for nothing else, is told by `request`."""
+        """Runs one transaction; if its caller waits for nothing else, `request` tells it the
+        outcome."""
         overlay = self._overlay
         try:
             base = None if overlay is None else overlay.begin()
@@ -232,7 +233,7 @@ class Commits:
                 return outcome
             tx = TransactionBuffer(base, space, self._clock(), base.written, base.seen)
             outcome = Outcome(work(tx))
-            # As `_telling` does, without the cost of a call.
+            # Inlines `_telling`.
             tell = (
                 _tell_no_one
                 if request is None
@@ -285,7 +286,8 @@ class Commits:
             self._end_deferred()
 
     def _run_together_deferred(self, steps: list[Step], group: Group) -> bool:
-        """Runs a group in memory; False, and it was not run, if it has to commit directly."""
+        """Runs a group in memory; returns False, without running it, if it has to commit
+        directly."""
         overlay = self._overlay
         try:
             base = None if overlay is None else overlay.begin()
@@ -308,7 +310,7 @@ class Commits:
         try:
             if together.cleared:
                 tx = TransactionBuffer(together, space, self._clock())
-            else:  # what is written there, or was committed before, is found without asking it
+            else:  # reads its dicts directly, without a call
                 tx = TransactionBuffer(together, space, self._clock(), together.written, committed)
             outcome = Outcome(result=work(tx))
         except (KeyboardInterrupt, lmdb.Error):
@@ -333,8 +335,8 @@ class Commits:
     def _commit(
         self, txn: Any, notices: list[Notice], publish: Callable[[], None], writes: int
     ) -> None:
-        """Commits, and calls `publish` if, and as soon as, that is done. After the commit nothing
-        may raise: the work would be run again."""
+        """Commits, and calls `publish` as soon as that has succeeded. After the commit nothing may
+        raise: the work would run again."""
         try:
             if self.groups % _GROUPS_PER_READER_CHECK == 0:
                 self._env.reader_check()
@@ -343,7 +345,7 @@ class Commits:
             txn.commit()
             publish()
         except KeyboardInterrupt:
-            # It may come right after the commit has returned; then the work is done, and durable.
+            # If it comes right after the commit has returned, the work is done, and durable.
             if is_open(txn):
                 txn.abort()
                 raise
@@ -366,9 +368,10 @@ def _publish(group: Group, outcomes: list[Outcome[Any]]) -> None:
 
 
 def _telling(request: CommitRequest | None, outcome: Outcome[Any]) -> Callable[[], None]:
-    """Returns the callback for the caller of a single transaction; without one it is told later."""
+    """Returns the callback that tells the caller of a single transaction; without a request, the
+    caller is told later."""
     return _tell_no_one if request is None else partial(setattr, request, "outcomes", [outcome])
 
 
 def _tell_no_one() -> None:
-    """Does nothing: the caller of a block waits itself."""
+    """Does nothing: the caller of a block waits by itself."""

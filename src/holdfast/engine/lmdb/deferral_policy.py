@@ -1,4 +1,4 @@
-"""Decides when it pays to let a commit wait for LMDB."""
+"""Decides which commits go to LMDB at once, and which are worth deferring."""
 
 from typing import Final
 
@@ -6,21 +6,21 @@ _MAX_EARLY_VIEWS: Final = 4
 
 
 class DeferralPolicy:
-    """What is known of a program's commits and views."""
+    """Learns from a program's commits and views whether deferring pays off."""
 
     def __init__(self, *, without_log: int) -> None:
-        self._without_log = without_log  # commits, still to come, that go to LMDB at once
+        self._without_log = without_log  # commits left that go to LMDB at once
         self.viewed = False  # someone has opened a view since the last transaction began
         self._early_views = 0  # views in a row that came after a single commit
 
     def note_commits_before_view(self, commits: int) -> None:
-        """Notes how many commits a view has brought into LMDB's file."""
+        """Notes how many commits a view has forced into LMDB's file."""
         self._early_views = self._early_views + 1 if commits == 1 else 0
 
     def should_defer(self, *, is_log_prepared: bool, is_shared: bool) -> bool:
-        """Returns whether the next commit should wait, where LMDB has all the others."""
+        """Returns whether to defer the next commit, if LMDB has all commits before it."""
         if self._without_log and not is_log_prepared:
-            self._without_log -= 1  # a short program needs no log, and does not pay for one
+            self._without_log -= 1  # a short program should not pay for creating a log
             return False
         if self._early_views >= _MAX_EARLY_VIEWS and not is_shared:
             # Where every commit is read at once, deferring it only costs time.

@@ -34,12 +34,13 @@ class Reserve:
         self._path = path / FILE_NAME
 
     def fill(self) -> None:
-        """Sets the blocks aside, if they are there."""
+        """Allocates the blocks, if the disk has them."""
         with suppress(OSError):
             self._take(RESERVE_BYTES)
 
     def release(self) -> bool:
-        """Gives a part of it to the disk, and says whether there was anything left to give."""
+        """Returns a part of the reserve to the disk, and returns whether there was anything
+        left."""
         with suppress(OSError):
             size = self._path.stat().st_size
             os.truncate(self._path, max(0, size - RESERVE_STEP_BYTES))
@@ -47,7 +48,7 @@ class Reserve:
         return False
 
     def remove_if_larger(self, data_bytes: int) -> None:
-        """Removes the reserve of a closed store if it would be the largest part of it."""
+        """Removes the reserve of a closed store if it would be larger than the store."""
         with suppress(OSError):
             if data_bytes < RESERVE_BYTES:
                 self._path.unlink()
@@ -70,7 +71,7 @@ class Reserve:
             try:
                 os.posix_fallocate(file, 0, size)
             except OSError:
-                # Where a part fits, the system may have allocated that part.
+                # The system may have allocated a part before it failed.
                 os.ftruncate(file, before)
                 raise
         finally:
@@ -78,10 +79,9 @@ class Reserve:
 
 
 def makes_room(tx: WriteBuffer, stored: Any) -> bool:
-    """Returns whether a transaction leaves less behind than it found, or deletes and leaves hardly
-    more.
+    """Returns whether a transaction frees space, or deletes something and adds only a little.
 
-    `stored` is what it reads below its own writes.
+    `stored` is the state that it reads beneath its own writes.
     """
     if tx.cleared:
         return True

@@ -12,13 +12,13 @@ from typing import Any, Final
 
 from holdfast.limits import RESERVED_BYTES
 
-_KEEP_SIZE: Final = 1  # FALLOC_FL_KEEP_SIZE: the blocks are there, the file does not grow
+_KEEP_SIZE: Final = 1  # FALLOC_FL_KEEP_SIZE: allocate blocks without making the file longer
 _PAGES_OF_A_FLUSH: Final = 64  # roots, the list of free pages
 _PAGES_OF_A_KEY: Final = 3  # its leaf, the adjacent one, and what its leaf is split into
 
 
 class DiskSpace:
-    """The blocks behind the end of LMDB's file."""
+    """The reserved blocks after the end of LMDB's file."""
 
     def __init__(self, env: Any, data: Any, data_file: int) -> None:
         self._env = env
@@ -29,17 +29,17 @@ class DiskSpace:
         self._leaf_pages = 0  # at most
         self._branch_pages = 0  # at most
         self._end = 0  # of LMDB's file, at most
-        self._keys = 0  # that wait
+        self._keys = 0  # in unflushed commits
         self._value_bytes = 0
-        self.needed = 0  # by what waits, at most
-        self._sure = -1  # how much of that is there, without another look
+        self.needed = 0  # bytes, by the unflushed commits, at most
+        self._sure = -1  # how many bytes are known to be reserved
         self._reserved = 0
         self._fallocate = _find_fallocate()
 
     def take(self, keys: int, value_bytes: int) -> bool:
         """Reserves space for more writes, and returns whether there is enough."""
-        # No key needs more than this. What they all need together is less, and is found out if it
-        # has to be.
+        # An upper bound for each key. All keys together need less, which is computed only if it
+        # matters.
         needed = self.needed + self._key_bytes * keys + 4 * value_bytes
         if needed <= self._sure:
             self.needed = needed
@@ -61,18 +61,18 @@ class DiskSpace:
         return True
 
     def note(self, keys: int, value_bytes: int) -> None:
-        """Notes writes that another process has committed, and reserved space for."""
+        """Notes a commit of another process, which has reserved space for it."""
         self._keys += keys
         self._value_bytes += value_bytes
         self._sure = -1
 
     def restart(self) -> None:
-        """Forgets all: another process has brought what waited into LMDB's file."""
+        """Forgets the reservation: another process has flushed the unflushed commits."""
         self._keys = self._value_bytes = self.needed = 0
         self.forget()
 
     def used(self) -> None:
-        """Notes that all waiting commits are in LMDB's file, which grew by no more than they
+        """Notes that all unflushed commits are in LMDB's file, which grew by no more than they
         needed."""
         self._end += self.needed
         self._leaf_pages += self.needed // self._page_bytes
@@ -80,13 +80,12 @@ class DiskSpace:
         self._sure = -1
 
     def forget(self) -> None:
-        """Forgets what was reserved: others wrote to the file, or a commit without a
-        reservation."""
+        """Forgets the reservation: others wrote to the file, or a commit needed none."""
         self._reserved = 0
         self._sure = -1
 
     def _need_of(self, keys: int, value_bytes: int) -> int:
-        """Returns the bytes that LMDB may need at worst.
+        """Returns the most bytes that LMDB may need.
 
         A flush copies a page once, however many of its keys are written. A key may have its leaf
         and the adjacent one copied, and its leaf split; a leaf that was split is half empty, and
@@ -97,7 +96,7 @@ class DiskSpace:
         return pages * self._page_bytes + 4 * value_bytes
 
     def _look(self) -> None:
-        """Finds out where the file ends by now, and how large its tree is."""
+        """Reads where the file ends now, and how large its tree is."""
         self._end = (self._env.info()["last_pgno"] + 1) * self._page_bytes
         with self._env.begin() as txn:
             stat = txn.stat(self._data)
@@ -106,7 +105,7 @@ class DiskSpace:
     def _reserve(self, end: int) -> bool:
         limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
         if limit != resource.RLIM_INFINITY and end > limit:
-            return False  # the system would not ask for blocks beyond the end of the file
+            return False  # the system can't allocate blocks beyond the end of the file
         if self._fallocate is None:
             return False
         end += RESERVED_BYTES
@@ -117,7 +116,7 @@ class DiskSpace:
 
 
 def give_back(data_file: int) -> None:
-    """Frees the blocks behind the end of the file. Nobody may have it open."""
+    """Frees the blocks after the end of the file. Nobody may have the file open."""
     os.ftruncate(data_file, os.fstat(data_file).st_size)
 
 

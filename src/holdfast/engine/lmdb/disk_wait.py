@@ -51,10 +51,10 @@ class DiskWait:
         self._synced = synced
 
     def publish(self, base: CommittedBuffer | None, publish: Publish, write: Write) -> bool:
-        """Calls `publish` when the disk has all that the base holds, of whichever process; the
-        lease is released before that. Says whether Ctrl-C struck.
+        """Calls `publish` once everything in the base is on disk, whichever process wrote it;
+        releases the lease before that. Returns whether Ctrl-C came.
 
-        `write` brings the base into LMDB's file. Without a base, LMDB has it all.
+        `write` writes the base into LMDB's file. Without a base, LMDB has everything.
         """
         if not self._synced or base is None or base.end == BEGIN:
             publish()
@@ -68,13 +68,13 @@ class DiskWait:
                 publish()
                 return interrupted
             except KeyboardInterrupt:
-                interrupted = True  # too late: others may have built on it
+                interrupted = True  # too late: others may have built on this commit
             except OSError:
                 return self._rescue(above, end, publish, write) or interrupted
 
     def end(self, write: Write) -> None:
-        """Releases the lease after a transaction that has failed: what its caller does now may tell
-        of what it has read."""
+        """Releases the lease after a failed transaction, once the disk has what it read: its caller
+        may act on that."""
         lease = self._lease
         if not lease.taken or lease.is_kept():
             return
@@ -86,7 +86,7 @@ class DiskWait:
             lease.release()
 
     def _sync(self, above: int, end: int) -> None:
-        """Returns when the disk has the records up to `end`, synced by this process or another."""
+        """Returns once the records up to `end` are on disk, synced by this process or another."""
         shared_state, folder = self._shared_state, self._folder
         if shared_state.is_synced(above, end):
             return
@@ -107,8 +107,8 @@ class DiskWait:
             folder.unlock_syncing()
 
     def _rescue(self, above: int, end: int, publish: Publish, write: Write) -> bool:
-        """Brings into LMDB's file what the disk failed to sync, of all processes, or takes it
-        back."""
+        """Writes the records of all processes that failed to sync into LMDB's file, or withdraws
+        them."""
         self._lease.note_failure()
         self._lease.acquire()
         base = self._unflushed.follow()
@@ -128,4 +128,4 @@ class DiskWait:
 
 
 def _tell_no_one() -> None:
-    """Is called when the disk has what a transaction that failed has read."""
+    """Does nothing: a failed transaction has nothing to publish."""

@@ -45,7 +45,7 @@ from holdfast.limits import CHECKPOINT_SECONDS, EXAMINED_SECONDS
 
 T = TypeVar("T")
 
-_MORE_GROUPS: Final = 4  # that a leader runs where no commit waits for the disk
+_MORE_GROUPS: Final = 4  # that a leader runs in a row where commits do not wait for the disk
 
 
 class LmdbEngine:
@@ -72,7 +72,7 @@ class LmdbEngine:
         self._syncs = durability == "commit"
         self._group_commit = GroupCommit(GroupWait() if self._syncs else None)
         self._unusable: StoreUnusable | None = None
-        self._examined = -math.inf  # when all pages were last found to be sound
+        self._examined = -math.inf  # when all pages were last checked and sound
         self._files = OpenStore(
             path,
             durability=durability,
@@ -140,11 +140,11 @@ class LmdbEngine:
 
     def _refuse_unusable(self) -> None:
         if self._unusable is not None:
-            raise self._unusable.with_traceback(None)  # the same for all: no frames pile up
+            raise self._unusable.with_traceback(None)  # one shared error must not collect frames
 
     def explained(self, error: Exception) -> HoldfastError:
-        """Returns the error to raise for an error of LMDB; after the store was closed, only
-        that."""
+        """Returns the error to raise for an error of LMDB; once the store is closed, always that it
+        is closed."""
         if self._unusable is not None:
             return type(self._unusable)(self._unusable.message)
         return explain(error, self.path)
@@ -256,7 +256,7 @@ class LmdbEngine:
             may_want or partial(topics_overlap, topic_prefix),
         )
         if self._overlay is not None:
-            # A commit that found nobody listening is seen by all who read from now on.
+            # Commits that saw no listener are visible to every read from now on.
             self._overlay.settle()
         return subscription
 
@@ -282,14 +282,15 @@ class LmdbEngine:
     def backup(
         self, target: Path, *, expected: Backup | None = None, then: Path | None = None
     ) -> Backup:
-        """Copies a snapshot into the folder `target`, and reads the copy back to compare; with
-        `expected`, to that too. `then` is a file of changes to make to the copy."""
+        """Copies a snapshot into the folder `target`, and reads the copy back to compare it with
+        the snapshot and, if given, with `expected`. `then` is a file of changes to apply to the
+        copy."""
         with self._copied_view() as txn:
             return backup.back_up(self._opened, txn, self.path, target, expected, then)
 
     def backup_changes(self, target: Path, base: Path) -> Backup:
-        """Writes what differs from the full backup in the folder `base` into the folder `target`,
-        and verifies that both together are this store."""
+        """Writes the differences from the full backup in the folder `base` into the folder
+        `target`, and verifies that both together are this store."""
         with self._copied_view() as txn:
             return backup.back_up_changes(self._opened, txn, self.path, target, base)[0]
 
@@ -299,16 +300,16 @@ class LmdbEngine:
             with self.begin_view() as txn:
                 yield txn
         except StoreUnusable:
-            self._refuse_unusable()  # closed in the middle: that says more
+            self._refuse_unusable()  # if it was closed meanwhile, say so instead
             raise
 
     def manifest(self) -> Backup | None:
-        """Returns the manifest of a backup that nobody has written to, or None."""
+        """Returns the manifest of a backup that was not written to since, or None."""
         self._files.flush()
         return backup.manifest_of(self._opened)
 
     def check(self) -> list[str]:
-        """Walks all pages in a process of its own, then reads every key both ways; see
+        """Walks all pages in a process of its own, then reads every key in both directions; see
         `Engine.check`."""
         try:
             with self.begin_view() as txn:
@@ -316,10 +317,10 @@ class LmdbEngine:
                     return problems
                 return backup.problems(self._opened, txn)
         except StoreDamaged as error:
-            # Commits that wait in the log could not be written to it: the file says more itself.
+            # The flush failed; walking the file's pages tells more about why.
             return file_checks.problems_of_newest(self.path) or [error.message]
         except lmdb.Error as error:
-            self._refuse_unusable()  # closed in the middle: no problem of the file
+            self._refuse_unusable()  # closed meanwhile: not a problem of the file
             return [f"LMDB can't read the file: {error}"]
 
     def refuse_unreadable(self) -> None:
@@ -351,7 +352,7 @@ class LmdbEngine:
             raise self.explained(error) from error
 
     def begin_view(self) -> Any:
-        """Returns a snapshot of LMDB that has all that was committed."""
+        """Returns a snapshot of LMDB that has every commit."""
         self._files.flush()
         return self._begin_snapshot()
 
@@ -360,7 +361,7 @@ class LmdbEngine:
 
 
 class _View(LmdbView):
-    """A view and what opens it, in one object: views are many, and cost 1 µs."""
+    """A view and its context manager in one object: views are opened often, and cost 1 µs."""
 
     __slots__ = ("_engine", "_guard", "_snapshot", "_waiting")
 
@@ -379,7 +380,9 @@ class _View(LmdbView):
         self.now = engine._clock()
         try:
             snapshot = self._snapshot = txn.id()
-            if waiting is not None and waiting.above == snapshot:  # the snapshot lacks it
+            if (
+                waiting is not None and waiting.above == snapshot
+            ):  # the snapshot lacks these commits
                 view = UnflushedView(self, waiting)
                 if guard is not None and view.get(guard.key) is not None:
                     guard.refuse(view)
@@ -394,8 +397,7 @@ class _View(LmdbView):
         return self
 
     def is_current(self) -> bool:
-        """Returns whether a view that was opened now would show the same: no process has committed
-        anything since."""
+        """Returns whether a view opened now would show the same: no process has committed since."""
         engine = self._engine
         overlay = engine._overlay
         if engine._unusable is not None or (
@@ -404,7 +406,7 @@ class _View(LmdbView):
             return False
         newest = (
             engine._begin_snapshot()
-        )  # `info` tells its number too, and takes four times as long
+        )  # `info` has this number, too, but takes four times as long
         snapshot = newest.id()
         newest.abort()
         return snapshot == self._snapshot  # type: ignore[no-any-return]  # lmdb has no types

@@ -1,6 +1,6 @@
 """The LMDB file of a store: how it is opened, which databases it has, and what LMDB's errors mean.
 
-Three databases lie in the file: `data`, `notices` (by the number of their commit) and `meta` (the
+The file has three databases: `data`, `notices` (by the number of their commit) and `meta` (the
 format number).
 """
 
@@ -27,13 +27,15 @@ from holdfast.limits import MAP_BYTES, MAX_READERS, MIN_MAP_BYTES
 
 FORMAT: Final = 1
 DATA_FILE: Final = "data.mdb"
-UNFINISHED_FILE: Final = "unfinished-copy"  # a backup until it has been compared
+UNFINISHED_FILE: Final = "unfinished-copy"  # the name of a backup until it has been compared
 CHANGES_FILE: Final = "changes"  # an incremental backup, in a folder without a store
 LOCK_FILE: Final = "lock.mdb"
-_NEW_FILE: Final = "data.mdb-new"  # until it is a whole store
-_WRITER_LOCK: Final = 64  # where LMDB's lock file has the mutex of writers: on its second line
-_LOCK_BYTES: Final = 64 * (MAX_READERS + 2)  # two lines of LMDB's own, and one for each reader
-LIB_VERSION: Final = 0  # LMDB 0.9, whose file format has a decade of trust
+_NEW_FILE: Final = "data.mdb-new"  # the name of the data file until it is complete
+_WRITER_LOCK: Final = 64  # where LMDB's lock file has the writers' mutex: in its second cache line
+_LOCK_BYTES: Final = 64 * (
+    MAX_READERS + 2
+)  # two cache lines of LMDB's own, and one for each reader
+LIB_VERSION: Final = 0  # LMDB 0.9, whose file format has been proven for a decade
 
 
 class Environment(NamedTuple):
@@ -46,9 +48,9 @@ class Environment(NamedTuple):
 
 
 def create(path: Path) -> None:
-    """Makes the file of an empty store, in a folder that nobody else has open.
+    """Creates the file of an empty store, in a folder that nobody else has open.
 
-    It gets its name when it is whole and on disk: a data file that is empty is never a new store.
+    It gets its name once it is complete and on disk: an empty data file is never a new store.
     """
     new = path / _NEW_FILE
     try:
@@ -79,12 +81,11 @@ def open_environment(path: Path, *, sync: bool) -> Environment:
 
 
 def refuse_unfinished(path: Path) -> None:
-    """Raises if the folder holds no store, but a backup that was not finished or is incremental.
+    """Raises if the folder holds no store, but a backup that is unfinished or incremental.
 
-    Opened, it would be a new store without anything in it, and would pass for the backup.
+    Opening it would create an empty store, which would pass for the backup.
     """
-    # os.path: a path that can't exist, such as one that is too long, is reported when it is
-    # created.
+    # os.path: a path that can't exist, such as one that is too long, gets its error on creation.
     if os.path.exists(path / DATA_FILE):
         return
     if os.path.exists(path / CHANGES_FILE):
@@ -100,8 +101,8 @@ def refuse_unfinished(path: Path) -> None:
 
 
 def _prepare_lock_file(path: Path) -> None:
-    """Gives LMDB's lock file its blocks. LMDB writes to it through a map, where a full disk can't
-    be an error: it would end the process."""
+    """Allocates the blocks of LMDB's lock file. LMDB writes to it through a map, where a full disk
+    would end the process instead of raising an error."""
     try:
         file = open_file(path / LOCK_FILE)
         try:
@@ -116,7 +117,7 @@ def _prepare_lock_file(path: Path) -> None:
 def await_writer(path: Path) -> None:
     """Waits until nobody is in the middle of an LMDB commit, or raises `StoreBusy`.
 
-    LMDB's own wait has no end, and a process that was stopped never comes to the end of its commit.
+    LMDB itself waits without a limit, and a stopped process never finishes its commit.
     """
     with (path / LOCK_FILE).open("rb") as file:
         number = file.fileno()
@@ -126,8 +127,8 @@ def await_writer(path: Path) -> None:
 
 
 def _writer(lock_file: int) -> int:
-    """Returns the thread that has LMDB's writer lock, a robust mutex in its lock file; 0 if none
-    has."""
+    """Returns the thread that holds LMDB's writer lock, a robust mutex in its lock file; 0 if none
+    does."""
     word = int.from_bytes(os.pread(lock_file, 4, _WRITER_LOCK), sys.byteorder)
     thread = word & 0x3FFFFFFF
     return thread if thread and lock_wait.process_of(thread) else 0
@@ -151,7 +152,7 @@ def _open(path: Path, *, sync: bool) -> Any:
                 lib_version=LIB_VERSION,
             )
         except (MemoryError, lmdb.Error) as error:
-            # Where the address space is limited (ulimit -v), a smaller map must do.
+            # If the address space is limited (ulimit -v), try a smaller map.
             if "allocate memory" in str(error) and map_bytes > max(MIN_MAP_BYTES, 2 * used):
                 map_bytes //= 4
                 continue
@@ -187,7 +188,7 @@ def explain(error: Exception, path: Path) -> HoldfastError:
             f"{path} has filled the map that it was opened with",
             hint="Close and open it again in every process: the map is then made larger.",
         )
-    # LMDB calls a write that the disk took only a part of, as a full one does, an I/O error.
+    # LMDB reports a partial write, as on a full disk, as an I/O error.
     if isinstance(error, lmdb.DiskError) or any(
         os.strerror(number) in text
         for number in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO)

@@ -1,8 +1,8 @@
 """Checks a store's file before LMDB maps it: damage is an error, and never a dead process.
 
-Size and meta pages are looked at whenever a store is opened. What was closed in peace has a seal,
-a file of checksums, and is compared with it; what was not is walked page by page if it is small.
-A seal is broken when the store is opened: while it is open, nothing says what the file should be.
+Size and meta pages are checked whenever a store is opened. A store that was closed properly has a
+seal, a file of checksums, and is compared with it; other small stores are walked page by page.
+Opening a store breaks its seal: while it is open, nothing says what the file should contain.
 """
 
 import json
@@ -31,20 +31,20 @@ from holdfast.limits import (
 SEAL: Final = "seal"
 _NEW_SEAL: Final = "seal-new"
 _BLOCK: Final = 1024 * 1024
-# Files that a store leaves behind only where it has had a data file.
+# Files that exist only if a data file has existed.
 _TRACES: Final = ("lock.mdb", "redo", "redo-state", "checkpoint", SEAL)
 
 
 class Seal(msgspec.Struct, frozen=True, kw_only=True):
     """The state of the data file when the store was closed."""
 
-    transaction_id: int  # of the last commit: after a later one it says nothing
+    transaction_id: int  # of the last commit; a later commit makes the seal void
     bytes: int
     checksums: list[int]  # of each MiB
 
 
 def refuse_missing(path: Path) -> None:
-    """Raises if a store has lost its data file: it would open as an empty one."""
+    """Raises if a store has lost its data file: it would otherwise open as an empty store."""
     traces = [name for name in _TRACES if (path / name).exists()]
     if traces and not (path / DATA_FILE).exists():
         raise StoreDamaged(
@@ -56,7 +56,8 @@ def refuse_missing(path: Path) -> None:
 def refuse_damaged(path: Path, *, alone: bool) -> None:
     """Raises if the data file can't be what a store has written. Breaks its seal.
 
-    While others have the store open only its meta pages are looked at: the rest is theirs.
+    While other processes have the store open, only its meta pages are checked: they may change the
+    rest.
     """
     with _opened(path / DATA_FILE) as file:
         size = os.fstat(file).st_size
@@ -90,7 +91,7 @@ def refuse_any_damage(path: Path) -> None:
 
 
 def refuse_unreadable(path: Path, txn: Any) -> None:
-    """Raises if a page of the snapshot of `txn` is damaged: to read it could end the process."""
+    """Raises if a page of the snapshot of `txn` is damaged: reading it could end the process."""
     if found := structural_problems(path, txn):
         raise _damaged(path, found[0])
 
@@ -114,8 +115,8 @@ def _opened(file: Path) -> Iterator[int]:
 def structural_problems(path: Path, txn: Any) -> list[str]:
     """Returns the problems of the pages of the snapshot of `txn`.
 
-    A large file is walked by a child process, so that the walk does not hold up this one. Pages are
-    read, never mapped: damage can't end either process.
+    A child process walks a large file, so that the walk does not block this one. Pages are read,
+    never mapped: damage can't end either process.
     """
     with _opened(path / DATA_FILE) as file:
         meta = _meta_of(file, txn)
@@ -127,7 +128,7 @@ def structural_problems(path: Path, txn: Any) -> list[str]:
         try:
             done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL)
         except (OSError, ValueError):
-            return pages.problems_of(file, meta)  # a Python that can't be started again
+            return pages.problems_of(file, meta)  # without a Python executable, in this process
     if done.returncode == 0:
         with suppress(ValueError):
             return [str(problem) for problem in json.loads(done.stdout)]
@@ -143,8 +144,7 @@ def problems_of_newest(path: Path) -> list[str]:
 
 
 def _meta_of(file: int, txn: Any) -> pages.Meta | None:
-    """Returns the meta page that a snapshot began with, if two commits have not replaced it
-    already."""
+    """Returns the meta page of a snapshot, unless two later commits have replaced it."""
     try:
         metas = pages.read_metas(file)
     except pages.Damaged:
@@ -159,10 +159,10 @@ def _meta_of(file: int, txn: Any) -> pages.Meta | None:
 
 
 def seal(path: Path) -> None:
-    """Records the checksum of the data file. Only for a file that is synced and that nobody has
+    """Records the checksums of the data file. Only for a file that is synced and that nobody has
     open.
 
-    Nothing waits for the disk here: a seal that a power failure has spoilt counts as none.
+    Nothing waits for the disk here: a seal that a power failure has damaged counts as missing.
     """
     with suppress(OSError, pages.Damaged), _opened(path / DATA_FILE) as file:
         size = os.fstat(file).st_size
@@ -181,17 +181,17 @@ def seal(path: Path) -> None:
 
 
 def break_seal(path: Path) -> None:
-    """Forgets what the file was; on disk when it returns, before the first write to the file."""
+    """Removes the seal, and syncs the folder before the first write to the file."""
     if (path / SEAL).exists():
         (path / SEAL).unlink()
         sync_folder(path)
 
 
 def _is_sealed(path: Path, file: int, newest: pages.Meta) -> bool:
-    """Returns whether the file is what its seal says. Raises if it is something else.
+    """Returns whether the file matches its seal. Raises if it does not.
 
-    Without a seal, or with one that is damaged itself, nobody knows; nor after a commit by someone
-    who knows nothing of seals.
+    Without a seal, with a damaged one, or after a commit by a version that knows no seals, nothing
+    can be said, and it returns False.
     """
     noted = _read_seal(path)
     if noted is None or newest.transaction_id > noted.transaction_id:
@@ -206,7 +206,7 @@ def _is_sealed(path: Path, file: int, newest: pages.Meta) -> bool:
 
 
 class SealBroken(StoreDamaged):
-    """A data file is sound as far as its structure goes, and is not what was closed."""
+    """A data file has an intact structure, but differs from what was closed."""
 
 
 def _changed(path: Path, where: str) -> StoreDamaged:

@@ -15,7 +15,7 @@ from holdfast.errors import LogDamaged
 
 
 def replay(env: Any, data: Any, log: RedoLog, *, accept_loss: bool = False) -> Found:
-    """Writes what a process that was stopped has left in the log into LMDB's file.
+    """Writes what a stopped process has left in the log into LMDB's file.
 
     A damaged log is refused, unless the caller accepts the loss of what follows the damage.
     """
@@ -33,7 +33,7 @@ def replay(env: Any, data: Any, log: RedoLog, *, accept_loss: bool = False) -> F
 
 
 def write_out(txn: Any, buffer: WriteBuffer) -> None:
-    """Makes all writes of a buffer in an LMDB transaction."""
+    """Applies all writes of a buffer in an LMDB transaction."""
     tx = LmdbTransaction(txn, b"", 0.0)
     for begin, end in buffer.cleared:
         tx.clear(begin, end)
@@ -78,10 +78,10 @@ class FileWriter:
     def commit(
         self, buffers: Sequence[WriteBuffer], *, touch: bool, done: Callable[[], None]
     ) -> bool:
-        """Writes buffers, each above the one before it, in one LMDB commit, and calls `done` as
-        soon as that is made. Says whether Ctrl-C struck when it was too late to undo it.
+        """Writes buffers, each on top of the one before, in one LMDB commit, and calls `done` as
+        soon as that has succeeded. Returns whether Ctrl-C came too late to undo it.
 
-        LMDB makes no commit of nothing; with `touch` there is always something.
+        LMDB skips an empty commit; with `touch` there is always something to commit.
         """
         try:
             with self._folder.write_turn:

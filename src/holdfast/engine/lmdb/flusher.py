@@ -9,10 +9,10 @@ from holdfast.limits import FLUSH_SECONDS
 
 
 class Flusher:
-    """Looks every `FLUSH_SECONDS` at what waits, and sleeps while nothing does.
+    """Checks every `FLUSH_SECONDS` whether commits are due, and sleeps while none wait.
 
-    What waits is due after `patience` seconds, or after a tenth of them without a commit: nobody
-    writes then, and readers should pass less.
+    Commits are due after `patience` seconds, or after a tenth of that without a new one: then
+    nobody writes, and readers should have less to pass.
     """
 
     def __init__(
@@ -26,22 +26,22 @@ class Flusher:
         self._patience = patience
         self._waiting = waiting
         self._look = look
-        self._flush = flush  # gets whether it is due, and returns whether to look again
+        self._flush = flush  # takes whether a flush is due, returns whether to look again
         self._awake = threading.Event()
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
         self._newest = (0, 0)  # the last commit that was seen
-        self._since = 0.0  # when it was seen first
+        self._since = 0.0  # when it was first seen
 
     def wake(self) -> None:
-        """Starts the thread if need be, and lets it look until nothing waits."""
+        """Starts the thread if necessary, and makes it look until no commit waits."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="holdfast-flush", daemon=True)
             self._thread.start()
         self._awake.set()
 
     def stop(self) -> None:
-        """Ends the thread, and returns when it has ended."""
+        """Stops the thread, and returns once it has ended."""
         self._stopped.set()
         self._awake.set()
         if self._thread is not None:
@@ -50,15 +50,15 @@ class Flusher:
     def _run(self) -> None:
         while True:
             self._awake.wait()
-            self._awake.clear()  # before all else: a later call is not missed
+            self._awake.clear()  # first of all, so that no later call is missed
             if self._stopped.wait(FLUSH_SECONDS):
                 return
             self._look()
             waiting = self._waiting()
             due = waiting is None or self._is_due(waiting)
             if due and waiting is not None:
-                # A busy writer does it by itself, with its next commit. If this thread did, the two
-                # would take Python's lock from each other at every call of LMDB.
+                # A busy writer flushes by itself, with its next commit. With this thread, it
+                # would compete for Python's lock at every call of LMDB.
                 waiting.due = True
                 if self._stopped.wait(FLUSH_SECONDS / 8):
                     return

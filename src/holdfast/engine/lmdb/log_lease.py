@@ -44,7 +44,7 @@ class LeaseState(enum.Enum):
     CLOSED = enum.auto()
 
 
-# Every commit asks for one of them, and a name of this module is found sooner than a member.
+# Every commit compares states, and a module's name is looked up faster than an enum's member.
 PASSING: Final = LeaseState.PASSING
 DEFERRING: Final = LeaseState.DEFERRING
 YIELDING: Final = LeaseState.YIELDING
@@ -95,10 +95,13 @@ class LogLease:
     # --- for each commit -------------------------------------------------------------------------
 
     def acquire(self, *, wait: bool = True) -> bool:
-        """Takes the lease, unless this process has it; says whether it has it now."""
+        """Takes the lease, unless this process holds it already; returns whether it holds it
+        now."""
         if self.taken:
             return True
-        self.taken = True  # first: one lease too many is released, a forgotten one is not
+        self.taken = (
+            True  # set first: if interrupted, a lease too many is released, a forgotten one is not
+        )
         try:
             if not self._folder.take_lease(wait=wait):
                 self.taken = False
@@ -107,7 +110,7 @@ class LogLease:
                 self._settle()
             self._shared_state.holder = os.getpid()
             if self._shared_state.failed and self.state is PASSING:
-                self._become(FAILED)  # of whichever process: nobody knows what the disk has
+                self._become(FAILED)  # whichever process it was: nobody knows what is on disk
         except BaseException as error:
             self._folder.leave_lease()
             self.taken = False
@@ -117,10 +120,10 @@ class LogLease:
         return True
 
     def _settle(self) -> None:
-        """Makes sure of LMDB's last commit, whose process may have been killed in the middle.
+        """Repairs LMDB's last commit, whose process may have been killed in the middle.
 
-        Then the meta page may be there, and its number not yet where readers look for it: the next
-        writer puts that right. And the page may not be on disk.
+        Its meta page may be written while readers still see the number of the commit before; the
+        next write transaction corrects that. The page may also not be on disk yet.
         """
         with self._folder.write_turn:
             self._env.begin(write=True).abort()
@@ -143,8 +146,8 @@ class LogLease:
         return self.state in _KEPT
 
     def is_shared(self) -> bool:
-        """Returns whether other processes have the store open; looks now and then if they have
-        gone."""
+        """Returns whether other processes have the store open; checks now and then whether they
+        left."""
         if self._shared_state.shared:
             now = time.monotonic()
             if now >= self._next_look:
@@ -153,23 +156,22 @@ class LogLease:
         return bool(self._shared_state.shared)
 
     def keep(self) -> bool:
-        """Keeps the lease that was taken if nobody else has the store open; says whether it
-        does."""
+        """Keeps the lease if nobody else has the store open; returns whether it does."""
         assert self.taken
         if self.state is not PASSING:
             return self.state is DEFERRING
         self._shared_state.kept = True
-        os.getppid()  # a system call: a process that comes sets its mark, then looks at this one
+        os.getppid()  # a memory barrier: a new process sets its mark, then reads this one
         if self._shared_state.shared:
             self._shared_state.kept = False
             return False
-        # In this order: a view that finds nothing published looks at the state again.
+        # In this order: a view that finds nothing published checks the state again.
         self._become(DEFERRING)
         self._shared_state.withdraw()
         return True
 
     def prepare_log(self) -> bool:
-        """Makes sure that the log can be written to; says whether it can."""
+        """Makes sure that the log can be written; returns whether it can."""
         if self.state is FAILED:
             return False
         try:
@@ -183,41 +185,42 @@ class LogLease:
         return True
 
     def is_log_prepared(self) -> bool:
-        """Returns whether some process has written to the log already."""
+        """Returns whether any process has written to the log before."""
         return bool(self._shared_state.prepared == self._log.number)
 
     def others_have_come_or_gone(self) -> bool:
-        """Returns whether `look_for_others` would find news. May be called without the lock."""
+        """Returns whether `look_for_others` would change the state. May be called without the
+        lock."""
         return self.state is (DEFERRING if self._shared_state.shared else YIELDING)
 
     def look_for_others(self) -> None:
-        """Notes if another process waits for the lease, or waits no more."""
+        """Notes that another process now waits for the lease, or no longer does."""
         if self.others_have_come_or_gone():
             self._become(YIELDING if self.state is DEFERRING else DEFERRING)
 
     def note_end(self) -> None:
-        """Notes where the records end that the disk has."""
+        """Records where the synced records end."""
         if self.is_kept():
             self._log.note_end()
         else:
             self._log.note_end_of(*self._shared_state.published())
 
     def note_failure(self) -> None:
-        """Notes that the log could not be written: this process does not use it again."""
+        """Notes that the log can't be written: this process stops using it."""
         if self.state is PASSING:
             self._become(FAILED)
         elif self.state is not FAILED and self.state is not FAILING:
             self._become(FAILING)
 
     def leave(self) -> None:
-        """Stops keeping the lease, once LMDB has all that was in the log."""
+        """Stops keeping the lease, once LMDB has every record of the log."""
         self._become(FAILED if self.state is FAILING else PASSING)
         self._shared_state.kept = False
         self.release()
 
     def close(self, *, is_flushed: bool = True) -> None:
-        """Leaves the lease for the last time. What was kept and could not be flushed stays marked,
-        as if this process had been killed: the next one brings it into LMDB's file."""
+        """Gives up the lease for good. Commits that were kept but not flushed stay marked, as if
+        this process had been killed: the next one brings them into LMDB's file."""
         if self.is_kept() and is_flushed:
             self._shared_state.kept = False
         self._become(CLOSED)

@@ -1,7 +1,7 @@
-"""The notices of commits, as records in LMDB's file: they share the fate of their commit.
+"""The notices of commits, stored in LMDB's file by the commit itself.
 
-Those of commits that still wait for LMDB are read where they wait; then they are the first ones of
-the LMDB commit that follows.
+Notices of unflushed commits are read from the overlay; later they are the first notices of the LMDB
+commit that flushes them.
 
 0                 -> commit     the last one whose notices were forgotten
 number of commit  -> notices
@@ -16,20 +16,20 @@ from holdfast.engine.contract import Notice
 from holdfast.limits import KEPT_NOTICE_BYTES, KEPT_NOTICE_COMMITS
 
 _FORGOTTEN: Final = bytes(8)  # no commit has the number 0
-_FORGOTTEN_PER_COMMIT: Final = 16  # more than one, so that it shrinks after a long pause
+_FORGOTTEN_PER_COMMIT: Final = 16  # more than one, so that a backlog shrinks
 _DECODE: Final = msgspec.msgpack.Decoder(list[Notice]).decode
 
 
 class NoticePosition(NamedTuple):
-    """Behind an LMDB commit, and some of the notices that wait above it."""
+    """A position after an LMDB commit and after some of the unflushed notices that follow it."""
 
     commit: int
     waiting: int
 
 
 class NoticeLog:
-    """Notices by the number of their commit: the last `KEPT_NOTICE_COMMITS` commits at most, and
-    `KEPT_NOTICE_BYTES`. Where all who could listen are known, only what they have not read."""
+    """Notices by the number of their commit: of at most the last `KEPT_NOTICE_COMMITS` commits, and
+    `KEPT_NOTICE_BYTES`. If every possible subscriber is known, only what they have not read yet."""
 
     def __init__(
         self,
@@ -44,17 +44,17 @@ class NoticeLog:
         self._db = db
         self._begin_snapshot = begin_snapshot
         self._waiting = waiting
-        self._read_by_all = read_by_all  # up to which commit; None: up to all of them
+        self._read_by_all = read_by_all  # the last commit that all have read; None: nobody listens
         self._page_bytes = int(env.stat()["psize"])
 
     def store(self, txn: Any, notices: list[Notice]) -> None:
-        """Writes the notices of a group under the number of its commit, and forgets old ones."""
+        """Writes the notices of a group under the number of its commit, and drops old ones."""
         commit = txn.id()
         txn.put(_number(commit), msgspec.msgpack.encode(notices), db=self._db, append=True)
         self._forget_some(txn, commit)
 
     def _forget_some(self, txn: Any, commit: int) -> None:
-        """Forgets old ones, at most a few for each commit, and all that is too much."""
+        """Drops old notices, a few for each commit, and whatever exceeds the limits."""
         read = self._read_by_all()
         bound = max(commit - KEPT_NOTICE_COMMITS - 1, commit - 1 if read is None else read)
         forgotten, left = 0, _FORGOTTEN_PER_COMMIT
@@ -76,8 +76,7 @@ class NoticeLog:
         return self._page_bytes * int(stat["leaf_pages"] + stat["overflow_pages"])
 
     def forget_all(self) -> None:
-        """Forgets all notices: a process that opens a store alone finds no subscriber that wants
-        them."""
+        """Drops all notices: a process that opens a store alone has no subscribers yet."""
         with self._env.begin(write=True) as txn:
             if txn.stat(self._db)["entries"]:
                 txn.drop(self._db, delete=False)
@@ -106,10 +105,10 @@ class NoticeLog:
         return place, forgotten, notices
 
     def _stored_since(self, place: NoticePosition) -> tuple[int, int, list[Notice]]:
-        """Returns the last of LMDB's commits behind a place, how many of those were forgotten, and
-        the notices of the others.
+        """Returns LMDB's last commit after a position, how many commits since then were dropped,
+        and the notices of the others.
 
-        While a commit waits for the disk, its number is known already, and its records are not.
+        While a commit waits for the disk, its number is known, but its records can't be read yet.
         """
         notices: list[Notice] = []
         if self.newest_commit() == place.commit:

@@ -53,7 +53,7 @@ class OpenStore:
         self.is_usable = True  # until it is closed, or inherited by a forked child
         self._refuse_unusable = refuse_unusable
         self._explained = explained
-        refuse_unfinished(path)  # before the folder gets files that a backup would refuse
+        refuse_unfinished(path)  # before this creates files that would make a later backup fail
         self.folder = Folder(path, durability)
         self.reserve = Reserve(path)
         try:
@@ -67,7 +67,7 @@ class OpenStore:
     # --- opening ---------------------------------------------------------------------------------
 
     def _open_with_reserve(self) -> None:
-        """Opens it; on a full disk, with the blocks that were set aside for that."""
+        """Opens the store; on a full disk, with the help of the reserved blocks."""
         while True:
             try:
                 self._open()
@@ -120,7 +120,8 @@ class OpenStore:
             raise
 
     def _make_durable(self) -> None:
-        """Syncs what a log of commit mode promised before the first commit in interval mode."""
+        """Writes what a log of commit mode holds into LMDB's file, before the first commit in
+        interval mode."""
         if not (self.path / redo_log.FILE_NAME).exists() and redo_log.read_state(self.path) is None:
             return
         env, data, _, _ = open_environment(self.path, sync=True)
@@ -134,7 +135,7 @@ class OpenStore:
             env.close()
 
     def _settle(self, alone: bool) -> None:
-        """Brings the folder in order for the way in which it was opened."""
+        """Prepares the folder for the mode in which it was opened."""
         self.env.reader_check()
         sync_folder(self.path)
         self._open_overlay(alone)
@@ -149,7 +150,7 @@ class OpenStore:
             )
             self.checkpointer.make()
         elif alone and checkpoints.load(self.path) is not None:
-            # Left by an interval mode that crashed under the same system: all is there, unsynced.
+            # Left by a crash in interval mode since the last boot: all is there, but unsynced.
             self.env.sync(True)
             checkpoints.remove(self.path)
         if alone:
@@ -217,12 +218,12 @@ class OpenStore:
         )
 
     def _open_log(self, alone: bool) -> RedoLog | None:
-        """Returns the log, if there is one or should be one."""
+        """Returns the log, if it exists or should be created."""
         exists = (self.path / redo_log.FILE_NAME).exists() or redo_log.read_state(
             self.path
         ) is not None
-        # Where those who have the store open have no log, all commits are direct: they would not
-        # know of another one's.
+        # If the processes that have the store open use no log, all commits go to LMDB directly:
+        # they would not see commits in a log.
         if not exists and not (alone and keeps_written_pages(self.path)):
             return None
         try:
@@ -230,10 +231,10 @@ class OpenStore:
         except OSError:
             if exists:
                 raise
-            return None  # a disk that is full; without a log, all commits are direct
+            return None  # the disk is full; without a log, all commits go to LMDB directly
 
     def _take_over_log(self) -> None:
-        """Brings into LMDB's file what processes that were killed have left in the log."""
+        """Writes what killed processes have left in the log into LMDB's file."""
         assert self.redo is not None
         assert self.shared_state is not None
         self.shared_state.reset()
@@ -241,20 +242,20 @@ class OpenStore:
         try:
             self._replay()
             if self._syncs and self.redo.counts():
-                # LMDB's last commit may be one in which its process was killed: then it voids the
-                # records of the log, and the disk does not have it.
+                # Its process may have been killed in the middle of LMDB's last commit, which voids
+                # the records of the log but may not be on disk.
                 self.env.sync(True)
             self.redo.begin()
         finally:
             self.folder.leave_lease()
 
     def _join_log(self) -> None:
-        """Waits until no other process keeps its commits to itself, or brings what one that was
-        killed has left into LMDB's file."""
+        """Waits until no other process keeps its commits to itself; if such a process was killed,
+        writes what it left into LMDB's file."""
         shared_state = self.shared_state
         assert shared_state is not None
         shared_state.shared = True
-        os.getppid()  # a system call: who keeps the lease sets its mark, then looks at this one
+        os.getppid()  # a memory barrier: the lease holder sets its mark, then reads this one
         if self.folder.await_lease(lambda: not shared_state.kept):
             try:
                 above, _ = shared_state.published()
@@ -267,7 +268,8 @@ class OpenStore:
             self.folder.refuse_stopped_holder()
 
     def _last_commit(self) -> int:
-        """Returns the number of LMDB's last commit, also if its process was killed in it."""
+        """Returns the number of LMDB's last commit, even if its process was killed in the
+        middle."""
         with self.folder.write_turn:
             self.env.begin(write=True).abort()
         return int(self.env.info()["last_txnid"])
@@ -284,8 +286,8 @@ class OpenStore:
             self.shared_state.close()
 
     def begin_snapshot(self) -> Any:
-        """Returns a snapshot of LMDB's file; waiting commits may be missing from it."""
-        if not self.is_usable:  # asked here, as views are many and a call is not free
+        """Returns a snapshot of LMDB's file; unflushed commits may be missing from it."""
+        if not self.is_usable:  # inlined: views are opened often, and a call is not free
             self._refuse_unusable()
         try:
             return self.env.begin(self.data)
@@ -301,7 +303,7 @@ class OpenStore:
     # --- beside other processes -------------------------------------------------------------------
 
     def _look_if_alone(self) -> None:
-        """Returns whether the others have gone: then commits may wait for each other again."""
+        """Notes that the other processes have left, so that commits may be deferred again."""
         if self.shared_state is None or not self.folder.try_lock_opening():
             return
         try:
@@ -313,10 +315,10 @@ class OpenStore:
             self.folder.unlock_opening()
 
     def _read_by_all(self) -> int | None:
-        """Returns up to which LMDB commit nobody needs notices any more; None if nobody needs
-        any."""
+        """Returns the last LMDB commit whose notices every subscriber has read; None if there is no
+        subscriber."""
         if self.shared_state is None or self.shared_state.shared:
-            return 0  # others may listen, and nobody knows how far they are
+            return 0  # other processes may listen, and how far they have read is unknown
         place = self.notices.place()
         return None if place is None else int(place.commit)
 
@@ -328,14 +330,14 @@ class OpenStore:
             self.overlay.flush()
 
     def note_written(self, keys: int) -> None:
-        """Makes an early checkpoint when commits to LMDB's file have copied half of its pages.
+        """Makes an early checkpoint once commits to LMDB's file have copied half of its pages.
 
         LMDB can't reuse the pages of the last checkpoint, so in interval mode a store that is
         filled quickly would grow by a copy of itself with each flush.
         """
         if self.checkpointer is None:
             return
-        with suppress(lmdb.Error):  # all places of readers are taken: another commit will tell
+        with suppress(lmdb.Error):  # all reader slots are taken: a later commit checks again
             with self.env.begin() as txn:
                 stat = txn.stat(self.data)
             live = stat["leaf_pages"] + stat["branch_pages"]
@@ -344,7 +346,7 @@ class OpenStore:
     def leave(self) -> None:
         """Flushes, syncs, and releases the folder."""
         try:
-            # Before anyone is waited for: who opens the store may wait for the lease.
+            # Before waiting for anyone: a process that opens the store may wait for the lease.
             if self.overlay is not None:
                 self.overlay.close()
         finally:
@@ -373,36 +375,36 @@ class OpenStore:
             self.folder.close()
 
     def _flush_last(self) -> bool:
-        """Brings what is left in the log into LMDB's file, for the last process to close the store:
-        another one may have committed since this one has flushed, and been killed. Returns whether
-        the log is empty then."""
+        """Writes the rest of the log into LMDB's file, for the last process to close the store:
+        another one may have committed after this one's flush, and been killed. Returns whether the
+        log is empty then."""
         if self.redo is None:
             return True
         try:
             self._last_commit()
             self._replay()
             if self._syncs and self.shared_state is not None and self.shared_state.holder:
-                self.env.sync(True)  # as above
+                self.env.sync(True)  # as in `_take_over_log`
         except (lmdb.Error, HoldfastError):
             return False  # the next process to open the store tries again
         return True
 
     def _leave_file(self, last: bool) -> None:
-        """Closes the files; the last process to use them brings them in order."""
+        """Closes the files; the last process to use them tidies up."""
         self.env.close()
         try:
             if last:
                 give_back(self._data_file)
                 if self.checkpointer is not None:
-                    # Another process may have committed since the last checkpoint, and been killed.
+                    # Another process may have committed after the last checkpoint, and been killed.
                     os.fsync(self._data_file)
         finally:
             os.close(self._data_file)
             self._close_log()
 
     def _lock_closing(self) -> bool:
-        """Returns whether nobody else opens or closes the store meanwhile. Someone who was stopped
-        in the middle of that keeps nobody from leaving, who then leaves the folder as it is."""
+        """Returns whether this process got the lock for opening and closing. If a stopped process
+        holds it, this one leaves without it, and leaves the folder as it is."""
         try:
             self.folder.lock_opening()
         except StoreBusy:
@@ -410,7 +412,7 @@ class OpenStore:
         return True
 
     def forked(self) -> None:
-        """Lets go of the folder in a forked child, and of nothing else that the parent uses."""
+        """Releases the folder in a forked child, and nothing that the parent still uses."""
         self.notices.forked()
         self.folder.close()
         keep_for_ever(self.env)
@@ -422,9 +424,9 @@ class OpenStore:
 
 
 def keep_for_ever(thing: object) -> None:
-    """Lets a forked child end without the clean-up of what it has inherited.
+    """Lets a forked child exit without cleaning up what it has inherited.
 
-    LMDB's table of readers is shared memory: a child that closed the parent's transactions would
-    take away their places in it, and with them the pages that the parent still reads.
+    LMDB's reader table is shared memory: a child that closed the parent's transactions would free
+    their slots, and with them the pages that the parent still reads.
     """
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))

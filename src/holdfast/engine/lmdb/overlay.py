@@ -1,11 +1,11 @@
-"""Commits that wait for LMDB together: the overlay.
+"""The overlay: commits that are in memory and in the redo log, but not in LMDB's file yet.
 
-An LMDB transaction of its own copies a dozen pages for every commit, and waits for the disk twice
-if it has to be durable; a hundred commits in one cost hardly more. So a commit goes into memory and
-into the redo log, and LMDB gets many of them at once.
+One LMDB transaction per commit would copy a dozen pages and, if it has to be durable, wait for the
+disk twice; a hundred commits in one LMDB transaction cost hardly more. So a commit goes into memory
+and into the redo log, and LMDB gets many of them at once.
 
-    a transaction         a Buffer: its own writes
-    the overlay           a Buffer: what was committed and LMDB has not yet     <-> the redo log
+    a transaction         a buffer: its own writes
+    the overlay           a buffer: commits that LMDB does not have yet         <-> the redo log
     LMDB's snapshot       a read transaction, opened when the overlay was empty
 
 A flush writes the overlay into LMDB's file, then starts with a new snapshot, an empty overlay and
@@ -105,13 +105,13 @@ class Overlay:
     # --- for the leader of a group ---------------------------------------------------------------
 
     def begin(self, *, waits: bool = True) -> CommittedBuffer | None:
-        """Returns what a transaction may be stacked on, or None: then it has to commit directly.
-        In both cases `commit` or `end` follows, which releases the lease if it was taken.
+        """Returns the base for a transaction, or None if it has to commit directly. Either way the
+        caller then calls `commit` or `end`, which release the lease if it was taken.
 
         Without `waits`, None means that nothing has begun.
         """
-        # In this order, and without the lock: `_hand_over` takes the base away before it looks if
-        # someone is running.
+        # The order matters, as this runs without the lock: `_hand_over` removes the base before it
+        # checks whether someone is running.
         self._running = True
         base = self._unflushed.base
         if base is not None and self._lease.state is DEFERRING:
@@ -120,7 +120,7 @@ class Overlay:
         return self._begin() if waits else None
 
     def is_ready(self) -> bool:
-        """Returns whether a short commit would only append to the log, and wait for no one."""
+        """Returns whether a short commit would only append to the log, without waiting."""
         base, log = self._unflushed.base, self._log
         return (
             base is not None
@@ -162,7 +162,7 @@ class Overlay:
                 return None
         if not is_shared and lease.state is PASSING:
             with suppress(StoreFull):
-                self._flush()  # what others have left; from now on nobody follows what waits
+                self._flush()  # records of processes that have left; nobody reads the log from now
             if unflushed.base is None or unflushed.base.end == BEGIN:
                 lease.keep()
         return unflushed.open()
@@ -171,7 +171,7 @@ class Overlay:
         self, tx: TransactionBuffer, publish: Callable[[], None], *, flushes: bool = True
     ) -> bool:
         """Commits a transaction that `begin` was called for, and calls `publish` as soon as that
-        is done. Says whether Ctrl-C struck when it was too late to undo it.
+        is done. Returns whether Ctrl-C came when it was too late to undo the commit.
 
         Without `flushes` a flush that is due is left to the next commit.
         """
@@ -211,8 +211,8 @@ class Overlay:
         self._lease.release()
 
     def _commit_otherwise(self, tx: TransactionBuffer, publish: Callable[[], None]) -> bool:
-        """Commits what has nothing to write, too much for the overlay as it is, or what other
-        processes follow."""
+        """Handles the unusual commits: those without writes, those that do not fit into the
+        overlay, and those that other processes read from the log."""
         writes, log = tx.written, self._log
         if not (writes or tx.notices or tx.later_notices or tx.cleared):
             return self._disk_wait.publish(self._unflushed.base, publish, self._write)
@@ -244,8 +244,8 @@ class Overlay:
         return self._flush_if_due(base) or interrupted
 
     def _choose_notices(self, tx: TransactionBuffer) -> None:
-        """Drops notices that nobody hears. Of a process that is alone, those that its subscribers
-        want are chosen later, when all can see the commit."""
+        """Drops notices without a subscriber. A process that is alone filters them for its own
+        subscribers later, once the commit is visible."""
         if self._lease.is_kept():
             if not self._notices.is_heard():
                 tx.notices = []
@@ -263,7 +263,7 @@ class Overlay:
         *,
         flushes: bool = True,
     ) -> bool:
-        """Commits what no other process follows."""
+        """Commits into the overlay and the log, which no other process reads."""
         log = self._log
         position = log.position
         noted = len(base.notices)
@@ -274,8 +274,8 @@ class Overlay:
                 if record is not None:
                     log.write(record, position)
                 take(tx)
-                # Only now that all can see the commit: a subscriber that comes after this look
-                # reads what is there after it.
+                # Not before the commit is visible: a subscriber that comes after this check then
+                # reads the committed state.
                 if tx.later_notices:
                     tx.make_notices(self._notices.may_want)
                 if tx.notices:
@@ -284,7 +284,7 @@ class Overlay:
                 publish()
                 break
             except KeyboardInterrupt:
-                # None of it can be undone, and all of it can be done again.
+                # The steps can't be undone, but they can be repeated.
                 interrupted = True
                 take = base.take_again
             except OSError:
@@ -294,7 +294,7 @@ class Overlay:
         return self._flush_if_due(base, flushes=flushes) or interrupted
 
     def _flush_if_due(self, base: CommittedBuffer, *, flushes: bool = True) -> bool:
-        """Flushes if enough waits. Says whether Ctrl-C struck."""
+        """Flushes if enough commits wait. Returns whether Ctrl-C came."""
         if not (
             base.due
             or self._disk_space.needed > self._most_reserved
@@ -311,25 +311,24 @@ class Overlay:
             except KeyboardInterrupt:
                 return True
             except HoldfastError:
-                pass  # this one is acknowledged; the next one that needs space gets the error
+                pass  # this commit is acknowledged; the next one that needs space gets the error
         return False
 
     def _commit_without_log(
         self, tx: TransactionBuffer, position: int, publish: Callable[[], None]
     ) -> bool:
-        """The disk has not taken a record, or does not say if it has: nobody may rely on the log
-        from now on. LMDB gets what waits together with `tx`, which makes all records void."""
+        """Commits `tx` after its record failed to be written, so that the log can't be trusted any
+        more: LMDB gets `tx` with all waiting commits, which makes all records void."""
         self._lease.note_failure()
         with suppress(OSError):
             self._log.spoil(position)
         return self._commit_directly(tx, publish)
 
     def _commit_directly(self, tx: TransactionBuffer, publish: Callable[[], None]) -> bool:
-        """Commits what is too large for the overlay, or has to be in LMDB's file at once, together
-        with all that waits."""
+        """Commits a transaction to LMDB's file at once, together with all waiting commits."""
         tx.make_notices(lambda topics: self._notices.is_heard())
         interrupted = self._write(tx, publish)
-        self._unflushed.flushed = (-1, {})  # it has written more than what waited
+        self._unflushed.flushed = (-1, {})  # this LMDB commit holds more than the base
         self._disk_space.forget()
         if tx.notices:
             self._notices.wake()
@@ -338,7 +337,7 @@ class Overlay:
     # --- flushing --------------------------------------------------------------------------------
 
     def has_unflushed(self) -> bool:
-        """Returns whether LMDB lacks something; every commit that has returned is seen here."""
+        """Returns whether LMDB lacks a commit, of all commits that have returned."""
         base = self._unflushed.newest()
         return base is not None and len(base.written) > 0
 
@@ -348,13 +347,13 @@ class Overlay:
         return (-1, []) if base is None else (base.above, base.notices)
 
     def flush(self) -> None:
-        """Writes all that was committed into LMDB's file. It may find the disk full."""
+        """Writes all commits into LMDB's file. Raises `StoreFull` on a full disk."""
         if self.has_unflushed():
             with self._lock:
                 self._flush_now()
 
     def _flush_now(self, *, wait: bool = True) -> None:
-        """Flushes what all processes have committed; takes the lease for that if need be."""
+        """Flushes the commits of all processes; takes the lease for that if necessary."""
         if self._lease.taken:
             return self._flush()
         try:
@@ -365,8 +364,8 @@ class Overlay:
             self._lease.release()
 
     def look(self) -> UnflushedSnapshot | None:
-        """Returns what a view must read besides a snapshot of LMDB that it takes after this. If
-        that snapshot is newer than `above`, it has all of it."""
+        """Returns the commits that a view must read on top of the snapshot that it takes next. If
+        that snapshot is newer than their `above`, it has all of them."""
         self._deferral.viewed = True
         unflushed = self._unflushed
         newest = unflushed.base if self._lease.state is DEFERRING else unflushed.newest()
@@ -376,18 +375,18 @@ class Overlay:
             return newest
         if self._synced:
             return newest.freeze()
-        with self._lock:  # alone, where a flush waits for no disk
+        with self._lock:  # in interval mode a flush does not wait for the disk
             base = self._unflushed.base
-            if base is not None and self._lease.is_kept():  # else all that was kept is flushed
+            if base is not None and self._lease.is_kept():  # otherwise all of it is flushed
                 self._deferral.note_commits_before_view(base.commits)
                 try:
                     self._flush()
                 except StoreFull:
-                    return base.freeze()  # reading goes on where the disk is full
+                    return base.freeze()  # reads still work on a full disk
         return None
 
     def _flush(self) -> None:
-        # The log may hold what has left the overlay again: it has to be reset all the same.
+        # The log may hold records of keys that are no longer in the overlay; reset it anyway.
         base = self._unflushed.base
         if self._lease.state is CLOSED or base is None:
             return
@@ -397,19 +396,18 @@ class Overlay:
             raise KeyboardInterrupt
 
     def _write(self, tx: WriteBuffer | None, publish: Callable[[], None]) -> bool:
-        """Writes what waits, and a transaction above it, into LMDB's file, in one LMDB commit: with
-        it all records of the log are void. Says whether Ctrl-C struck when it was too late to undo
-        it."""
+        """Writes the waiting commits, and a transaction on top of them, in one LMDB commit, which
+        makes all records of the log void. Returns whether Ctrl-C came too late to undo it."""
         base = self._unflushed.base
         if self._lease.state is PASSING:
             self._env.reader_check()  # snapshots of killed processes would keep pages for ever
-        # Records that left nothing must be void all the same.
+        # Records whose writes cancelled out must become void, too.
         touch = base is not None and not base.written and not self._log.is_empty()
         buffers = [buffer for buffer in (base, tx) if buffer is not None]
         return self._file_writer.commit(buffers, touch=touch, done=lambda: self._restart(publish))
 
     def _restart(self, publish: Callable[[], None]) -> None:
-        """Finishes after a commit to LMDB. It can be called again."""
+        """Starts over with an empty overlay after a commit to LMDB. It can be repeated."""
         self._log.empty()
         publish()
         base = self._unflushed.replace()
@@ -429,7 +427,7 @@ class Overlay:
             return
         self._flush()
         base = self._unflushed.replace()
-        if self._running:  # begun in this moment, and perhaps above it
+        if self._running:  # a transaction began just now, perhaps on this base
             self._unflushed.base = base
             return
         if base is not None:
@@ -437,7 +435,7 @@ class Overlay:
         self._lease.leave()
 
     def _look_around(self) -> None:
-        """Called by the flusher's thread; takes the lock only if there is something to note."""
+        """Looks for other processes; called by the flusher's thread."""
         if self._lease.others_have_come_or_gone():
             with self._lock:
                 self._lease.look_for_others()
@@ -446,8 +444,8 @@ class Overlay:
             self._lock.release()
 
     def _flush_waiting(self, due: bool) -> bool:
-        """Flushes what is due, or what another process waits for. Returns whether the flusher has
-        to look again."""
+        """Flushes if it is due, or if another process waits for the lease. Returns whether the
+        flusher has to look again."""
         with self._lock:
             lease = self._lease
             with suppress(HoldfastError):  # a full disk; the next try may succeed
@@ -459,7 +457,7 @@ class Overlay:
                 elif not self._running:
                     self._unflushed.drop_outdated()
                     if due and self._unflushed.base is not None:
-                        self._flush_now(wait=False)  # who has the lease now does it later
+                        self._flush_now(wait=False)  # otherwise the lease holder does it later
             base = self._unflushed.base
             if base is not None and not self._running:
                 base.due = False
@@ -468,26 +466,26 @@ class Overlay:
     # --- its end ---------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Writes all into LMDB's file, if it takes it; the log keeps what it does not take."""
+        """Writes all commits into LMDB's file; if that fails, they stay in the log."""
         self._flusher.stop()
         with self._lock:
             is_flushed = False
             try:
                 if self._lease.is_kept() or self._unflushed.look() is not None:
-                    self._flush_now(wait=False)  # who has the lease now has the same to flush
+                    self._flush_now(wait=False)  # the lease holder has the same commits to flush
                 is_flushed = True
             finally:
                 self._unflushed.drop()
                 self._lease.close(is_flushed=is_flushed)
 
     def forked(self) -> list[Any]:
-        """Called in a child process. Returns what must never be cleaned up there."""
+        """Called in a child process. Returns the LMDB transactions that it must never clean up."""
         self._lock = threading.Lock()
         self._lease.forked()
         return [base.txn for base in self._replaced] + self._unflushed.forked()
 
     def settle(self) -> None:
-        """Returns when every commit has ended that may have found nobody listening."""
+        """Marks that someone listens, and waits for commits that may not have seen it yet."""
         with self._lock:
             if self._lease.state is CLOSED or self._listens:
                 return

@@ -1,8 +1,8 @@
 """Reads LMDB's file page by page without mapping it, so that damage is found and never fatal.
 
-LMDB trusts its pages: one that was zeroed ends the process with an assertion, one behind the end of
+LMDB trusts its pages: one that was zeroed ends the process with an assertion, one beyond the end of
 a truncated file with a bus error. This module reads the same pages with `pread`, follows every
-pointer that LMDB would follow, and compares each page with what it says of itself.
+pointer that LMDB would follow, and checks that each page is consistent.
 
 The format is that of LMDB 0.9 on 64-bit machines, pages 0 and 1 are the meta pages:
 
@@ -30,7 +30,7 @@ _MAGIC_BYTES: Final = MAGIC.to_bytes(4, "little")
 META_PAGES: Final = 2
 FREE: Final = "the list of free pages"
 MAIN: Final = "the main tree"
-MAX_PROBLEMS: Final = 20  # that are told: a damaged file may have millions
+MAX_PROBLEMS: Final = 20  # that are reported: a damaged file may have millions
 
 _HEADER: Final = 16
 _NODE: Final = 8
@@ -50,13 +50,13 @@ _NODE_HEAD: Final = struct.Struct("<HHHH")
 _META_BYTES: Final = _META_HEAD.size + 2 * _TREE.size + _META_END.size
 _PAGE_SIZE_AT: Final = _HEADER + _META_HEAD.size  # the first number of the tree of free pages
 _META_READ: Final = _HEADER + _META_BYTES
-_MAX_LOOKS: Final = 1_000  # at meta pages that change with every look
+_MAX_LOOKS: Final = 1_000  # at meta pages that keep changing
 
 
 class Tree(NamedTuple):
     """LMDB's record of one of its trees."""
 
-    page_bytes: int  # of the tree of free pages only: that of the file
+    page_bytes: int  # the page size of the file, in the tree of free pages only
     flags: int
     depth: int
     branch_pages: int
@@ -82,15 +82,15 @@ class Meta(NamedTuple):
 
 
 class Damaged(Exception):
-    """A page is not what it has to be."""
+    """A page is not what it should be."""
 
 
 class Foreign(Damaged):
-    """The file was written by something else: another version of LMDB, or no LMDB at all."""
+    """The file was written by something else: another version of LMDB, or another program."""
 
 
 def read_metas(file: int) -> list[Meta]:
-    """Returns both meta pages, the newest first. Raises `Damaged` if one of them can't be one.
+    """Returns both meta pages, the newest first. Raises `Damaged` if one of them is invalid.
 
     Another process may commit between the two reads, or in the middle of one. So a fault counts
     only if a second look finds the same bytes.
@@ -108,7 +108,7 @@ def read_metas(file: int) -> list[Meta]:
 
 
 def _meta_pages(file: int) -> tuple[bytes, bytes]:
-    """Returns the start of meta page 0, and that of page 1 as far as the size in page 0 tells."""
+    """Returns the start of meta page 0, and of page 1 if page 0 tells the page size."""
     first = os.pread(file, _META_READ, 0)
     if len(first) < _PAGE_SIZE_AT + 4:
         return first, b""
@@ -128,7 +128,7 @@ def _parse_metas(file: int, start: bytes, next_page: bytes) -> list[Meta]:
         raise Damaged("its two meta pages name pages of different sizes")
     metas = sorted((first, second), key=lambda meta: -meta.transaction_id)
     numbers = [meta.transaction_id for meta in metas]
-    # Commits write the two in turn: an even one the first, an odd one the second.
+    # Commits alternate between the two: even numbers write the first, odd ones the second.
     in_turn = numbers[0] - numbers[1] == 1 and first.transaction_id % 2 == 0
     if not in_turn and numbers != [0, 0]:
         raise Damaged("the numbers of its two meta pages do not follow each other")
@@ -179,16 +179,16 @@ class Walk:
         self._file = file
         self._meta = meta
         self._size = meta.page_bytes
-        # Pages that were reached, a byte each; what is after the end of the file is no page.
+        # One byte for each page of the file: whether it was reached.
         self._used = bytearray(os.fstat(file).st_size // meta.page_bytes)
         self._counted = [0, 0, 0, 0]  # branch, leaf and overflow pages, entries of a tree
 
     def run(self, *, roots_only: bool = False) -> list[str]:
-        """Walks all trees, or looks at their roots; what is wrong, a sentence each."""
+        """Walks all trees, or checks their roots only; returns a sentence for each problem."""
         lists = [] if roots_only else self._tree(self._meta.free, FREE, keeps=True)
         named = self._tree(self._meta.main, MAIN, keeps=True)
         if b"meta" not in dict(named):
-            return self.problems  # the file of another program, which is for others to refuse
+            return self.problems  # the file of another program, which other code refuses
         for name, data in named:
             title = f"the tree {name.decode(errors='replace')!r}"
             try:
@@ -233,8 +233,7 @@ class Walk:
     def _pages(
         self, number: int, level: int, depth: int, title: str, keeps: bool
     ) -> Iterator[tuple[bytes, bytes]]:
-        """Yields the pairs below a page, in its order; what can't be read is reported and left
-        out."""
+        """Yields the pairs below a page, in its order; reports and skips what can't be read."""
         try:
             page = self._page(number, _LEAF if level == depth else _BRANCH)
             nodes = list(self._nodes(page, number, is_leaf=level == depth))
@@ -279,8 +278,8 @@ class Walk:
     def _nodes(
         self, page: bytes, number: int, *, is_leaf: bool
     ) -> Iterator[tuple[bytes, int, int, int]]:
-        """Yields the key of each node, its flags (of a branch: its page), and the place and length
-        of its data."""
+        """Yields the key of each node, its flags (for a branch: its page), and the position and
+        length of its data."""
         _, _, _, lower, upper = _PAGE.unpack_from(page)
         if not _HEADER < lower <= upper <= self._size or lower % 2:
             raise Damaged(f"page {number} is damaged: its nodes can't be found")
@@ -317,7 +316,7 @@ class Walk:
         (noted,) = struct.unpack_from("<I", head, 12)
         if noted < count:
             raise Damaged(f"page {first} begins {noted} pages, and page {number} names {count}")
-        count = noted  # smaller data that took the place of larger keeps all its pages
+        count = noted  # data that replaced larger data keeps all of its pages
         if first + count > min(self._meta.last_page + 1, len(self._used)):
             raise Damaged(f"the data that begins on page {first} ends behind the file")
         if any(self._used[first + 1 : first + count]):
@@ -344,8 +343,7 @@ class Walk:
 
 
 def problems_of(file: int, meta: Meta | None = None) -> list[str]:
-    """Returns what is wrong with the newest state of a file, or with that of `meta`; [] if nothing
-    is."""
+    """Returns the problems of the newest state of a file, or of the state of `meta`."""
     try:
         return Walk(file, read_metas(file)[0] if meta is None else meta).run()
     except Damaged as problem:
@@ -360,7 +358,8 @@ def main() -> None:
 
 
 def encode(meta: Meta) -> str:
-    """Returns a meta page as a word of a command line: LMDB overwrites it two commits later."""
+    """Returns a meta page as a command-line argument, because LMDB overwrites the page two commits
+    later."""
     return json.dumps(meta)
 
 

@@ -1,7 +1,7 @@
 """Recovers a store whose small files are damaged: `holdfast recover`.
 
-The store's own file is not repaired here: a backup is. What this knows is how to go on without a
-log, a seal or a checkpoint that no longer says what it said, and what is lost by that.
+It does not repair the data file; restore a backup for that. It lets a store continue without a log,
+a seal or a checkpoint that is damaged, and reports what is lost.
 """
 
 from contextlib import closing
@@ -22,15 +22,15 @@ from holdfast.errors import StoreBusy, StoreDamaged
 class Recovery(msgspec.Struct, frozen=True, kw_only=True):
     """The report of a recovery: what was wrong with the store, and what was done about it."""
 
-    problems: list[str]  # a sentence each; empty: nothing was wrong
-    applied: int  # records of the log that were, or would be, brought into the file
-    lost: int  # records of the log that can't be used, at least
+    problems: list[str]  # a sentence each; empty if nothing was wrong
+    applied: int  # records of the log that were, or would be, written into the data file
+    lost: int  # the least number of records of the log that can't be used
     recovered: bool  # whether the store opens now
 
 
 def recover(path: Path, *, accept_loss: bool) -> Recovery:
-    """Looks at the small files of a store; with `accept_loss`, goes on without those that are
-    damaged. Raises `StoreDamaged` if the data file itself is."""
+    """Examines the small files of a store; with `accept_loss`, continues without those that are
+    damaged. Raises `StoreDamaged` if the data file itself is damaged."""
     file_checks.refuse_missing(path)
     folder = Folder(path, "commit")
     try:
@@ -54,8 +54,7 @@ def recover(path: Path, *, accept_loss: bool) -> Recovery:
 
 
 def _side_files(path: Path, *, accept_loss: bool) -> list[str]:
-    """Returns what is wrong with the checkpoint and the seal; removes them if the loss is
-    accepted."""
+    """Returns the problems of the checkpoint and the seal; removes them if the loss is accepted."""
     problems: list[str] = []
     try:
         if not checkpoints.recover(path, path / DATA_FILE):

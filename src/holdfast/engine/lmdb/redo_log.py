@@ -63,22 +63,22 @@ class SharedRecord(msgspec.Struct, array_like=True):
 
     writes: Writes
     notices: list[Notice]
-    synced: int | None = None  # up to where the log was on disk before it; None: all of it was
+    synced: int | None = None  # where the synced part ended at that time; None: right before it
 
 
 _decode: Final = msgspec.msgpack.Decoder(Writes | SharedRecord).decode
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True):
-    """Says that there is a log which may hold commits, and which one."""
+    """Says which log must exist because it may hold commits."""
 
     number: bytes
     synced: bool
     boot_id: bytes
 
     def counts(self) -> bool:
-        """Returns whether the log has to be there: it was synced, or the machine has not been
-        restarted."""
+        """Returns whether the log must exist: it was synced, or the machine has not restarted
+        since."""
         return self.synced or self.boot_id == _boot_id()
 
 
@@ -86,8 +86,8 @@ class Found(NamedTuple):
     """The records of a log that follow an LMDB commit."""
 
     records: list[Writes]  # in the order of their commits, up to the first that is damaged
-    problem: str = ""  # with the log; empty if it is sound
-    lost: int = 0  # records that can't be used, at least
+    problem: str = ""  # what is wrong with the log; empty if nothing
+    lost: int = 0  # the least number of records that can't be used
 
 
 class NewRecord(NamedTuple):
@@ -119,14 +119,14 @@ class RedoLog:
         self.path = path / FILE_NAME
         state = read_state(path)
         self.problem = "" if state is None else self._size_problem()
-        # The number that `redo-state` is known to hold.
+        # The log's number in `redo-state`.
         self._declared = b"" if state is None else state.number
-        self._has_blocks = False  # all of them, and each was written
+        self._has_blocks = False  # whether every block was allocated and written
         existed = self.path.exists()
         self._file = folder.open_file(self.path)
         try:
-            # Real blocks, so that no write to the map finds the disk full: it could not even say
-            # so. A log that is synced gets the rest of them when it is needed.
+            # Allocate real blocks, since a write to the map can't report that the disk is full.
+            # A synced log gets the rest of its blocks when it is first needed.
             os.posix_fallocate(self._file, 0, BEGIN if synced else REDO_LOG_BYTES)
             if os.fstat(self._file).st_size < REDO_LOG_BYTES:
                 os.ftruncate(self._file, REDO_LOG_BYTES)
@@ -135,14 +135,14 @@ class RedoLog:
                 self.problem = "its first page is damaged"
         except BaseException:
             os.close(self._file)
-            if not existed:  # others would take it for the log of those who have the store open
+            if not existed:  # other processes would take it for a log in use
                 self.path.unlink(missing_ok=True)
             raise
         self._synced = synced
         self._mark = 0
         self.position = BEGIN  # where the next record goes
         self.end = REDO_LOG_BYTES
-        self.sync_seconds = 0.0  # that the disk takes for a record, by the last ones
+        self.sync_seconds = 0.0  # how long a sync takes, on average
 
     # --- opening and closing ---------------------------------------------------------------------
 
@@ -162,8 +162,8 @@ class RedoLog:
         )
 
     def counts(self) -> bool:
-        """Returns whether all is there that was ever acknowledged: it was synced, or it was written
-        since the machine was started."""
+        """Returns whether the log holds everything that was acknowledged: it was synced, or it was
+        written since the machine started."""
         return self._map[: len(_MAGIC)] == _MAGIC and (
             self.was_synced() or self._map[_BOOT_ID] == _boot_id()
         )
@@ -179,8 +179,8 @@ class RedoLog:
     def begin(self) -> None:
         """Makes it an empty log of this boot.
 
-        Its number is random: any pages may be left of older ones, and none of their records may be
-        taken for one of this.
+        Its number is random: pages of older logs may be left in the file, and none of their records
+        may pass for one of this log.
         """
         forget_state(self.path.parent)
         self.problem = ""
@@ -193,19 +193,19 @@ class RedoLog:
         self.position = BEGIN
 
     def prepare(self) -> None:
-        """Gives a log that is synced its blocks, and writes to all of them: from then on a sync
-        has nothing to note but the record. `declare` syncs them."""
+        """Allocates and writes all blocks of a synced log: from then on a sync updates nothing but
+        the record. `declare` syncs them."""
         if not self._has_blocks:
             os.posix_fallocate(self._file, 0, REDO_LOG_BYTES)
             _write(self._file, bytes(REDO_LOG_BYTES - BEGIN), BEGIN)
             self._has_blocks = True
 
     def declare(self) -> None:
-        """Notes in `redo-state` that this log is there, before it gets its first record."""
+        """Records in `redo-state` that this log exists, before its first record."""
         number = self._map[_NUMBER]
         if number != self._declared:
             if self._synced:
-                os.fsync(self._file)  # first: what is said to be there has to be there
+                os.fsync(self._file)  # first: `redo-state` must not name a log that is not on disk
             state = State(number=number, synced=self._synced, boot_id=_boot_id())
             _save_state(self.path.parent, state)
             self._declared = number
@@ -215,7 +215,7 @@ class RedoLog:
         os.close(self._file)
 
     def remove(self) -> None:
-        """Removes a log. Only for one that is empty, of a store that nobody else has open."""
+        """Removes the log. Only for an empty one, of a store that nobody else has open."""
         forget_state(self.path.parent)
         self.path.unlink(missing_ok=True)
 
@@ -223,7 +223,7 @@ class RedoLog:
 
     def restart(self, above: int) -> None:
         """Resets the log for records that follow the LMDB commit `above`, which holds all older
-        ones."""
+        records."""
         self._mark = self._mark_of(above)
         self.position = BEGIN
 
@@ -235,15 +235,15 @@ class RedoLog:
         return self.position == BEGIN
 
     def record(self, writes: Writes | SharedRecord) -> bytes:
-        """Encodes `writes`, with more for other processes, as a record of the log."""
+        """Encodes `writes`, with notices if other processes read them, as a record of the log."""
         body = _encode(writes)
         mark = self._mark
         record = _pack_head(len(body), crc32(body, mark & 0xFFFFFFFF), mark) + body
         return record + bytes(-len(record) % _PAGE) if self._synced else record
 
     def write(self, record: bytes, position: int) -> None:
-        """Writes a record at the place where the log's `position` was, and syncs it if records are
-        synced; it can be done again."""
+        """Writes a record at `position`, the log's position before it, and syncs it in commit mode.
+        It can be repeated."""
         end = position + len(record)
         if self._synced:
             _write(self._file, record, position)
@@ -254,41 +254,41 @@ class RedoLog:
         self.position = end
 
     def append(self, record: bytes, position: int) -> None:
-        """Like `write`, without the wait for the disk: `sync` follows, in this process or in
-        another one that has appended more meanwhile."""
+        """Like `write`, but without waiting for the disk: `sync` follows, in this process or in
+        another one that has appended since."""
         if not self._synced:
             return self.write(record, position)
         _write(self._file, record, position)
         self.position = position + len(record)
 
     def sync(self) -> None:
-        """Returns when the disk has all records, of all processes."""
+        """Returns once all records of all processes are on disk."""
         begin = time.perf_counter()
         os.fdatasync(self._file)
         self._note_sync(time.perf_counter() - begin)
 
     def _note_sync(self, seconds: float) -> None:
-        # Short ones count more: what is measured may include a wait for Python's own lock.
+        # Short ones count more: a measurement may include a wait for Python's lock.
         known = self.sync_seconds
         self.sync_seconds += (seconds - known) / (2 if seconds < known else 16)
 
     def note_end(self) -> None:
-        """Notes where the records end. In commit mode, where each commit would pay for one more
-        page, this is done now and then."""
+        """Records where the log ends. In commit mode this is done only now and then, as it costs
+        every commit one more page."""
         if not self.is_empty():
             _pack_end_into(self._map, _END_AT, self._mark, self.position)
 
     def note_end_of(self, above: int, end: int) -> None:
-        """Notes where the records end that follow the LMDB commit `above`."""
+        """Records where the records that follow the LMDB commit `above` end."""
         _pack_end_into(self._map, _END_AT, self._mark_of(above), end)
 
     def spoil(self, position: int) -> None:
-        """Makes sure, as far as possible, that a record that could not be synced never counts."""
+        """Makes sure, as far as possible, that a record that could not be synced is never used."""
         _write(self._file, bytes(_HEAD.size), position)
 
     def read_new(self, above: int, begin: int, end: int) -> list[NewRecord] | None:
-        """Returns the records between two places, which follow the LMDB commit `above`; None if
-        they are not whole."""
+        """Returns the records between two positions that follow the LMDB commit `above`; None if
+        they are incomplete."""
         content = os.pread(self._file, end - begin, begin)
         mark = self._mark_of(above)
         step = _PAGE if self._synced else 1
@@ -306,12 +306,12 @@ class RedoLog:
         return records
 
     def read(self, above: int) -> Found:
-        """Returns what a stopped process has left after an LMDB commit."""
+        """Returns the records that a stopped process has left after an LMDB commit."""
         if self.problem:
             return Found([], self.problem)
         if not self.counts():
             return Found([])
-        # By a call, not through the map: to read a page that has no block needs one, and on a full
+        # Not through the map: reading a page there that has no block allocates one, and on a full
         # tmpfs that would end the process.
         content = os.pread(self._file, REDO_LOG_BYTES, 0)
         mark = self._mark_of(above)
@@ -328,11 +328,11 @@ class RedoLog:
             return Found(records, f"record {len(records) + 1} is damaged", behind + 1)
         if noted == mark and end > position:
             return Found(records, f"it ends behind record {len(records)}, and had more", 1)
-        # The end, or records that were being written when the machine or their writer was stopped.
+        # The end, or records that were incomplete when the machine or their writer stopped.
         return Found(records)
 
     def records(self, above: int) -> Iterator[Writes]:
-        """Returns the whole records above an LMDB commit, up to the first that is not."""
+        """Returns the intact records after an LMDB commit, up to the first damaged one."""
         return iter(self.read(above).records)
 
     def _mark_of(self, above: int) -> int:
@@ -345,8 +345,7 @@ def _shared(body: bytes) -> SharedRecord:
 
 
 def _body(content: bytes, position: int, mark: int) -> bytes | None:
-    """Returns the body of the record at `position`, if there is one of this mark and it is
-    whole."""
+    """Returns the body of the record at `position`, if it has this mark and is intact."""
     begin = position + _HEAD.size
     if begin > len(content):
         return None
@@ -358,13 +357,13 @@ def _body(content: bytes, position: int, mark: int) -> bytes | None:
 
 
 def _count_behind(content: bytes, position: int, mark: int) -> int:
-    """Counts the whole records of this mark after a place that has none, and had one when they were
-    written. Records that were on their way to the disk together may have got there in any order."""
+    """Counts the intact records of this mark behind a damaged position that held a record when they
+    were written. Records that were not synced yet may have reached the disk in any order."""
     count = 0
     word = mark.to_bytes(8, "little")
     at = content.find(word, position)
     while at >= 0:
-        body = _body(content, at - 8, mark)  # the mark ends the head
+        body = _body(content, at - 8, mark)  # the mark is the last part of the head
         if body is not None:
             synced = _shared(body).synced
             count += synced is None or synced > position
@@ -376,7 +375,7 @@ def _count_behind(content: bytes, position: int, mark: int) -> int:
 
 
 def read_state(path: Path) -> State | None:
-    """Returns which log has to be there; None if none has to, or if nobody can say."""
+    """Returns which log must exist; None if none must, or if that is unknown."""
     state = _load_state(path)
     return state if state is not None and state.counts() else None
 
@@ -392,7 +391,7 @@ def _load_state(path: Path) -> State | None:
 
 
 def refuse_lost_checkpoint(path: Path) -> None:
-    """Raises if the machine was stopped under an interval mode, and the state to return to is gone:
+    """Raises if the machine stopped in interval mode and the checkpoint to return to is missing:
     the file may then hold anything."""
     state = _load_state(path)
     if state is not None and not state.counts() and checkpoints.load(path) is None:
@@ -415,8 +414,7 @@ def _save_state(path: Path, state: State) -> None:
 
 
 def forget_state(path: Path) -> None:
-    """Removes the state that names the log: nothing depends on it any more. Synced when it
-    returns."""
+    """Removes `redo-state`, since nothing depends on the log any more, and syncs the folder."""
     if (path / STATE).exists():
         (path / STATE).unlink()
         folder.sync_folder(path)

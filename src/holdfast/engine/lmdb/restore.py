@@ -10,11 +10,11 @@ from holdfast.errors import StoreDamaged
 
 
 def restore(backup: Path, target: Path) -> bool:
-    """Restores the folder `backup` as the store `target`; returns whether the backup keeps a
-    digest.
+    """Restores the folder `backup` as the store `target`; returns whether the backup has a digest.
 
-    What differs from it is refused with `StoreDamaged`, and nothing is left of it. A backup of an
-    older Holdfast has none, nor has one that was written to: it is copied, and the copy compared.
+    A copy that differs from the digest is refused with `StoreDamaged`, and removed. A backup of an
+    older Holdfast has no digest, nor has one that was written to since: it is copied, and the copy
+    is compared with it.
     """
     if (backup / CHANGES_FILE).exists():
         _restore_changes(backup, target)

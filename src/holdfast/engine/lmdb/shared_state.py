@@ -1,16 +1,16 @@
-"""What the processes on one store tell each other, in a small file that all of them map.
+"""The state that all processes on one store share: the words of a small memory-mapped file.
 
-Nothing in it has to survive the machine: the first process to open a store resets it. Each field is
-one word, which is written and read at once.
+None of it has to survive the machine: the first process to open a store resets it. Each field is
+one word, which is read and written atomically.
 
 shared     several processes have the store open
 kept       a process keeps the lease, and its commits wait in its memory
-holder     the process that holds the lease; if the lease is free, it was killed with it
+holder     the process that holds the lease; if the lease is free, that process was killed
 listening  someone has subscribed to notices
 prepared   the number of the redo log whose blocks were written
 above      the LMDB commit that the records of the redo log follow
-appended   where they end
-end        up to where they are on disk, where commits are synced: views read no further
+appended   where those records end
+end        up to where they are on disk, if commits are synced: views read no further
 failed     the disk has failed to sync the log: nobody relies on it any more
 """
 
@@ -60,7 +60,7 @@ class SharedState:
             self._map = mmap.mmap(file, _BYTES)
         finally:
             os.close(file)
-        self._words = memoryview(self._map).cast("Q")  # one word is one store, and never torn
+        self._words = memoryview(self._map).cast("Q")  # writes of one word are never torn
 
     shared = _flag(_SHARED)
     kept = _flag(_KEPT)
@@ -71,38 +71,38 @@ class SharedState:
     failed = _flag(_FAILED)
 
     def published(self) -> tuple[int, int]:
-        """Returns an LMDB commit, and the place in the log where the records after it end.
+        """Returns an LMDB commit, and where the log records that follow it end.
 
-        It counts only for a reader that finds this commit to be LMDB's last: with the next one LMDB
-        has all of them. That is looked at afterwards, so a pair that was read while it changed does
-        no harm: it changes only after LMDB's commit.
+        The pair applies only if this commit is LMDB's last: the next LMDB commit holds all of the
+        records. The caller checks that afterwards. So reading the pair while it changes does no
+        harm, because it changes only after an LMDB commit.
         """
         words = self._words
         return words[_ABOVE], words[_END]
 
     def publish(self, above: int, end: int) -> None:
-        """Lets all processes read the log up to `end`. Only for the lease holder, where nothing is
-        synced."""
+        """Lets all processes read the log up to `end`. Only for the lease holder, and only where
+        commits are not synced."""
         words = self._words
         if words[_ABOVE] != above:
             self.begin(above)
         words[_APPENDED] = words[_END] = end
 
     def begin(self, above: int) -> None:
-        """Begins with records that follow another LMDB commit. Only for the lease holder; where
-        commits are synced, while nobody else syncs."""
+        """Starts over, with records that follow another LMDB commit. Only for the lease holder;
+        where commits are synced, it must also hold the sync lock."""
         words = self._words
         words[_END] = words[_APPENDED] = 0
         words[_ABOVE] = above
 
     def withdraw(self) -> None:
-        """Publishes nothing more: the lease holder keeps its commits to itself."""
+        """Stops publishing: the lease holder keeps its commits to itself."""
         self.begin(0)
 
     # --- where commits are synced ----------------------------------------------------------------
 
     def appended(self) -> tuple[int, int]:
-        """Returns an LMDB commit, and the place where the records after it end, on disk or not."""
+        """Returns an LMDB commit, and where the records that follow it end, on disk or not."""
         words = self._words
         return words[_ABOVE], words[_APPENDED]
 
@@ -113,21 +113,21 @@ class SharedState:
         self._words[_APPENDED] = end
 
     def take_back(self) -> None:
-        """Takes back what the disk may not have. Only for the lease holder."""
+        """Withdraws the records that may not be on disk. Only for the lease holder."""
         self._words[_APPENDED] = self._words[_END]
 
     def is_synced(self, above: int, end: int) -> bool:
-        """Returns whether the disk has the records up to `end`, in the log or in LMDB's file: no
-        record follows another LMDB commit before that one is on disk."""
+        """Returns whether the records up to `end` are on disk, in the log or in LMDB's file: an
+        LMDB commit gets followers only once it is on disk."""
         words = self._words
         return words[_ABOVE] != above or words[_END] >= end
 
     def note_synced(self, end: int) -> None:
-        """Lets all processes read the log up to `end`. Only for who has the turn to sync."""
+        """Lets all processes read the log up to `end`. Only for the holder of the sync lock."""
         self._words[_END] = end
 
     def reset(self) -> None:
-        """Forgets everything. Only for a process that has the store for itself."""
+        """Resets every field. Only for a process that has the store to itself."""
         self._map[:] = bytes(_BYTES)
 
     def close(self) -> None:

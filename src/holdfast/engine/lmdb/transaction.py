@@ -15,8 +15,8 @@ from holdfast.limits import MAX_VALUE_BYTES
 
 LONG_KEYS: Final = LongKeys(511)  # LMDB's own limit
 _WHOLE: Final = LONG_KEYS.whole
-_PAIRS_AT_ONCE: Final = 128  # what a short scan of a view reads before it gives its first pair
-_SMALL: Final = 1 << 13  # bytes of each value of them
+_PAIRS_AT_ONCE: Final = 128  # that a short scan of a view reads before it yields the first
+_SMALL: Final = 1 << 13  # bytes, at most, of each value among them
 
 
 class LmdbReader:
@@ -29,7 +29,7 @@ class LmdbReader:
         self._get = txn.get
         self.space = space
         self.now = now
-        self.writes = 0  # counted so that a scan notices writes in its way
+        self.writes = 0  # counted, so that a scan notices writes in its range
 
     def get(self, key: bytes) -> bytes | None:
         if 0 < len(key) < _WHOLE:
@@ -57,7 +57,7 @@ class LmdbReader:
             or len(end) >= _WHOLE
         ):
             return self._one_by_one(begin, end, limit, reverse)
-        # A short scan of what can't change meanwhile: a list costs a third of a generator.
+        # A short scan of a snapshot: a list costs a third of a generator.
         found: list[tuple[bytes, bytes]] = []
         cursor = self._txn.cursor()
         if not cursor.set_range(begin):
@@ -71,7 +71,7 @@ class LmdbReader:
             found.append(pair)
         else:
             return iter(found)
-        # A long key, or large values: the rest is read as it is asked for.
+        # A long key, or large values: read the rest one by one.
         begin = found[-1][0] + b"\0" if found else begin
         return chain(found, self._one_by_one(begin, end, limit - len(found), False))
 
@@ -120,7 +120,7 @@ class LmdbReader:
                         break
                 else:
                     return
-                # Behind a group, or the transaction wrote meanwhile: find the place again.
+                # After a group of long keys, or after writes of the transaction, seek again.
                 found = cursor.set_range(place + b"\0")
 
     def _backward(self, begin: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
@@ -147,8 +147,8 @@ class LmdbReader:
     def _group(
         self, prefix: bytes, begin: bytes, end: bytes, *, reverse: bool = False
     ) -> Iterator[tuple[bytes, bytes]]:
-        """Yields the long keys that begin with `prefix`, in order, read again whenever they may
-        change."""
+        """Yields the long keys that begin with `prefix`, in order; reads them again whenever they
+        may have changed."""
         while True:
             writes = self.writes
             for pair in LONG_KEYS.ordered(self._stored_group(prefix), begin, end, reverse=reverse):
@@ -168,7 +168,7 @@ class LmdbReader:
                 yield pair
 
     def problems(self) -> list[str]:
-        """Yields a sentence for each contradiction among the pairs of the store."""
+        """Returns a sentence for each inconsistency among the pairs of the store."""
         found: list[str] = []
         last = b""
         count = count_back = 0
@@ -190,7 +190,7 @@ class LmdbReader:
 class OnlyReads:
     """Refuses every write.
 
-    By methods: a class with a `__getattr__` finds all its attributes slowly.
+    With methods, because `__getattr__` would slow down every attribute of the class.
     """
 
     __slots__ = ()
@@ -281,7 +281,7 @@ class LmdbTransaction(LmdbReader):
                 if len(key) >= _WHOLE and not begin <= LONG_KEYS.split(cursor.value())[0] < end:
                     found = cursor.next()
                     continue
-                cursor.delete()  # and moves to the next one
+                cursor.delete()  # which also moves to the next key
                 found = bool(cursor.key())
 
     def add(self, key: bytes, delta: int) -> None:
@@ -294,7 +294,7 @@ class LmdbTransaction(LmdbReader):
         self.notices += [addressed(notice, self.space) for notice in make()]
 
     def _check_long(self, key: bytes, value: bytes) -> tuple[bytes, bytes]:
-        """The stored form of an unusual pair, or the reason why it can't be stored."""
+        """Returns the stored form of a long pair; raises if it can't be stored."""
         key, value = check_pair(key, value, self.space)
         if len(key) < _WHOLE:
             return key, value

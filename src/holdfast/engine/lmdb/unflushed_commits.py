@@ -1,16 +1,16 @@
-"""The commits that LMDB lacks, as this process knows them, and how it follows those of others.
+"""The commits that LMDB's file does not have yet, those of other processes included.
 
-A base is a snapshot of LMDB and the commits since. A process that is alone is the only one to add
-to it. Beside other processes, the redo log has the commits of all: before a transaction and before
-a view, a process reads what was published since it last looked, and adds it to its base. With the
-next LMDB commit, of any process, the base is out of date, and is dropped.
+A base is a snapshot of LMDB plus the commits since. A process that has the store to itself adds
+only its own. Processes that share a store append to one redo log: before each transaction and each
+view, a process reads the records published since it last looked and adds them to its base. The next
+LMDB commit of any process makes the base obsolete, and it is dropped.
 
-A writer follows the log with the lease in hand, so nothing moves while it writes. It reads all that
-was appended, on disk or not, and waits for the disk afterwards (disk_wait.py). A view follows what
-the disk has, without the lease: it may find that LMDB has committed meanwhile, and then needs no
-base, because a snapshot that is taken after that has it all. Only a snapshot tells: while a commit
-waits for the disk, LMDB names its number already, and snapshots are still those of the commit
-before it.
+A writer follows the log while it holds the lease, so the log stands still meanwhile. It reads
+everything that was appended, on disk or not, and waits for the disk afterwards (disk_wait.py). A
+view follows only what is on disk, without the lease. LMDB may commit meanwhile; the view then needs
+no base, because the snapshot that it takes next has everything. Only a snapshot tells whether LMDB
+has committed: while a commit waits for the disk, LMDB already reports its number, but new snapshots
+still show the commit before it.
 """
 
 import threading
@@ -46,9 +46,8 @@ class UnflushedCommits:
         synced: bool,
     ) -> None:
         self.base: CommittedBuffer | None = None
-        self._behind: CommittedBuffer | None = (
-            None  # for views, while the base is ahead of the disk
-        )
+        # For views, while the base is ahead of the disk.
+        self._behind: CommittedBuffer | None = None
         self.flushed: tuple[int, Writes] = (-1, {})  # an LMDB commit, and all that it has written
         self._env = env
         self._data = data
@@ -59,32 +58,32 @@ class UnflushedCommits:
         self._lease = lease
         self._synced = synced
         self.on_open: Callable[[], None] = _tell_no_one
-        self._outdated = -1  # an LMDB commit that was published, and that others have followed
+        self._outdated = -1  # a published LMDB commit that is no longer the last one
         self._lock = threading.Lock()  # held for moments, and never while the disk is waited for
 
     def open(self) -> CommittedBuffer | None:
-        """Returns the base, and opens one on LMDB's last commit if there is none; None if views
-        have taken all places of readers. Only for the lease holder."""
+        """Returns the base, opened on LMDB's last commit if there is none yet; None if views occupy
+        all of LMDB's reader slots. Only for the lease holder."""
         with self._lock:
             if self.base is None:
                 try:
                     self._adopt(self._new_base())
                 except lmdb.ReadersFullError:
-                    return None  # a direct commit needs none
+                    return None  # a direct commit needs no base
             return self.base
 
     def _new_base(self) -> CommittedBuffer:
         try:
             txn = self._env.begin(db=self._data)
         except lmdb.ReadersFullError:
-            self._env.reader_check()  # of processes that were killed
+            self._env.reader_check()  # frees the slots of killed processes
             txn = self._env.begin(db=self._data)
         return CommittedBuffer(txn, time.monotonic())
 
     def _adopt(self, base: CommittedBuffer) -> None:
         flushed, written = self.flushed
         if flushed == base.above:
-            # Nobody has written since: what is there is known, and most is soon asked for again.
+            # Nobody has written since, so these values are still current, and likely to be read.
             base.seen = written.copy()
             self.flushed = (-1, {})
         self._log.restart(base.above)
@@ -94,8 +93,8 @@ class UnflushedCommits:
     # --- following others ------------------------------------------------------------------------
 
     def follow(self) -> CommittedBuffer | None:
-        """Returns the base with all that was appended, for the lease holder; None if LMDB has it
-        all. The disk may not have it yet: what is built on it waits for the disk too."""
+        """Returns the base with every appended record, for the lease holder; None if LMDB has them
+        all. They may not be on disk yet: a commit on top of them waits for them too."""
         with self._lock:
             last = self._env.info()["last_txnid"]  # nobody is in the middle of a commit
             above, end = (
@@ -103,14 +102,14 @@ class UnflushedCommits:
             )
             base = self.base
             if base is not None and (base.above != last or (above == last and base.end > end)):
-                self._drop()  # LMDB has moved on, or what the disk did not take was taken back
+                self._drop()  # LMDB has committed, or records that failed to sync were withdrawn
             if above == last and end > BEGIN:
                 self._catch_up(above, end)
-            return self.base  # which may be one without any record
+            return self.base  # it may have no record yet
 
     def newest(self) -> CommittedBuffer | UnflushedSnapshot | None:
-        """Returns all that was committed, by any process, for who takes a snapshot of LMDB after
-        this: the base of a process that keeps the lease, or what views of others may show."""
+        """Returns the commits of all processes, for a caller that takes a snapshot of LMDB next:
+        the base, if this process keeps the lease, or else what has been published."""
         lease = self._lease
         while True:
             state = lease.state
@@ -119,14 +118,14 @@ class UnflushedCommits:
             try:
                 frozen = self.look()
             except (OSError, ValueError, LogDamaged):
-                if lease.state is not CLOSED:  # and with it the files
+                if lease.state is not CLOSED:  # which closes the files, too
                     raise
-            if lease.state is state:  # else what was published may be withdrawn by now
+            if lease.state is state:  # otherwise the published records may have been withdrawn
                 return frozen
 
     def look(self) -> UnflushedSnapshot | None:
-        """Returns all that was published, for a view that takes a snapshot after this. It counts
-        only above that snapshot; None if the snapshot will have it all."""
+        """Returns the published commits, for a view that takes its snapshot next. They apply only
+        if that snapshot is the one that they follow; None if it will have them all."""
         above, end = self._shared_state.published()
         if end <= BEGIN or above == self._outdated:
             return None
@@ -151,7 +150,8 @@ class UnflushedCommits:
             frozen = base.freeze()
             if frozen.end == end or not self._synced:
                 return frozen
-        # A writer of this process has taken what the disk has not: a second base is behind it.
+        # A writer of this process has read records that are not on disk yet. Views may not see
+        # them, so they get a second base, which ends at what is on disk.
         behind = self._behind
         if behind is None or behind.above != above:
             self._drop_behind()
@@ -162,7 +162,7 @@ class UnflushedCommits:
         return behind.freeze() if behind.end >= end or self._read_to(behind, end) else None
 
     def _new_base_at(self, above: int) -> CommittedBuffer | None:
-        """Opens a base on LMDB's last commit; None if that is another one by now."""
+        """Opens a base on LMDB's last commit; None if that is no longer `above`."""
         try:
             base = self._new_base()
         except lmdb.Error as error:
@@ -182,15 +182,15 @@ class UnflushedCommits:
             base = self._new_base_at(above)
             if base is None:
                 return None
-            self._adopt(base)  # no sooner: a writer takes the base that it finds
+            self._adopt(base)  # not before it is checked: a writer uses whatever base it finds
         if base.above > above:
             self._outdated = above
             return None  # a writer may be running on it
         return base if base.end >= end or self._read_to(base, end) else None
 
     def _read_to(self, base: CommittedBuffer, end: int) -> bool:
-        """Adds the records up to `end`; False if LMDB has them by now. If interrupted, the base is
-        dropped, and read again."""
+        """Adds the records up to `end`; False if LMDB has them by now. If this is interrupted, the
+        base is dropped and read again later."""
         try:
             records = self._log.read_new(base.above, base.end, end)
             for record in records or ():
@@ -205,7 +205,7 @@ class UnflushedCommits:
         if records is None:
             above = base.above
             self._forget(base)
-            if above == self._env.info()["last_txnid"]:  # else it was reset meanwhile
+            if above == self._env.info()["last_txnid"]:  # otherwise the log was reset meanwhile
                 raise LogDamaged(f"{self._log.path} is damaged: a record before {end} is not whole")
         return records is not None
 
@@ -220,14 +220,14 @@ class UnflushedCommits:
         return self._log.record(SharedRecord(tx.written, tx.notices, synced))
 
     def append(self, tx: TransactionBuffer, base: CommittedBuffer, record: bytes) -> bool:
-        """Appends a transaction to the log, and lets the writers of all processes build on it. Only
-        for the lease holder. Says whether Ctrl-C struck; raises OSError if the log fails."""
+        """Appends a transaction to the log, so that writers of all processes can build on it. Only
+        for the lease holder. Returns whether Ctrl-C came; raises OSError if the log fails."""
         shared_state, publish = self._shared_state, self._shared_state.publish
         if self._synced:
             publish = shared_state.append
             if shared_state.above != base.above:
                 try:
-                    self._folder.lock_syncing()  # or its holder would note an end of other records
+                    self._folder.lock_syncing()  # its holder would record the end of older records
                     shared_state.begin(base.above)
                 finally:
                     self._folder.unlock_syncing()
@@ -240,10 +240,10 @@ class UnflushedCommits:
                 base.take_published(tx, self._log.position, noted, publish)
                 return interrupted
             except KeyboardInterrupt:
-                interrupted = True  # none of it can be undone, and all of it can be done again
+                interrupted = True  # the steps can't be undone, but they can be repeated
             except OSError:
                 raise
-            except BaseException:  # of a signal handler: whether it was appended, the log tells
+            except BaseException:  # from a signal handler: the log tells whether it was appended
                 self.drop()
                 raise
 
@@ -254,7 +254,7 @@ class UnflushedCommits:
     # --- its end ---------------------------------------------------------------------------------
 
     def drop_outdated(self) -> None:
-        """Drops a base that LMDB has outlived: its snapshot would keep LMDB from reusing pages."""
+        """Drops an obsolete base: its snapshot would keep LMDB from reusing pages."""
         with self._lock:
             if self.base is not None and self.base.above != self._env.info()["last_txnid"]:
                 self._drop()
@@ -285,16 +285,16 @@ class UnflushedCommits:
             behind.txn.abort()
 
     def replace(self) -> CommittedBuffer | None:
-        """Takes the base away after a commit to LMDB, and returns it to be closed."""
+        """Removes the base after a commit to LMDB, and returns it for the caller to close."""
         with self._lock:
             self._drop_behind()
             base, self.base = self.base, None
             return base
 
     def forked(self) -> list[Any]:
-        """Returns what must never be cleaned up in a child process."""
+        """Returns the LMDB transactions that a child process must never clean up."""
         return [base.txn for base in (self.base, self._behind) if base is not None]
 
 
 def _tell_no_one() -> None:
-    """Does nothing, until there is someone who drops what is outdated."""
+    """Does nothing: the default until a flusher asks to be woken."""

@@ -43,9 +43,9 @@ _pack_counter, _unpack_counter = COUNTER.pack, COUNTER.unpack
 
 
 class LaterNotices(NamedTuple):
-    """Notices that are made if somebody can hear them when the transaction commits."""
+    """Notices that are created on commit, and only if somebody listens."""
 
-    position: int  # among those that are made
+    position: int  # among the notices that exist already
     topic_prefix: str
     space: bytes
     make: Callable[[], list[Notice]]
@@ -55,12 +55,12 @@ NO_LATER_NOTICES: Final[list[LaterNotices]] = []  # never changed, only replaced
 
 
 def somebody_hears(topic_prefix: str) -> bool:
-    """Returns True: other processes have the store open and may subscribe to anything."""
+    """Returns True: other processes have the store open, and may subscribe to anything."""
     return True
 
 
 class Below(Reader, Protocol):
-    """A reader that a buffer may be stacked on."""
+    """A reader that a buffer can be stacked on."""
 
     def first(self, begin: bytes, end: bytes, reverse: bool) -> Pair | None: ...
 
@@ -80,7 +80,7 @@ class TransactionBuffer(WriteBuffer):
         committed: Writes = NO_WRITES,
         seen: Writes = NO_WRITES,
     ) -> None:
-        # What makes a buffer, and what the reader below would look at first.
+        # All fields, set here without a call, and the dicts that the reader below checks first.
         self._below = below
         self.space = space
         self.now = now
@@ -130,7 +130,7 @@ class TransactionBuffer(WriteBuffer):
         written = self.written
         if self.cleared or len(written) > _FEW_WRITTEN:
             return super().first(begin, end, reverse)
-        for key in written:  # a look at a few keys costs less than to put them in order
+        for key in written:  # comparing a few keys is cheaper than sorting them
             if begin <= key < end:
                 return super().first(begin, end, reverse)
         return self._below.first(begin, end, reverse)
@@ -157,7 +157,7 @@ class TransactionBuffer(WriteBuffer):
         self.notices += other.notices
 
     def make_notices(self, is_heard: Callable[[str], bool]) -> None:
-        """Makes the notices that somebody can hear. If interrupted, it can be called again."""
+        """Creates the notices that somebody listens for. If interrupted, it can be called again."""
         notices = self.notices
         for position, topic_prefix, space, make in reversed(self.later_notices):
             if is_heard(topic_prefix):
@@ -166,8 +166,8 @@ class TransactionBuffer(WriteBuffer):
         self.notices, self.later_notices = notices, NO_LATER_NOTICES
 
     def clear(self, begin: bytes, end: bytes) -> None:
-        """Deletes what there is, if it is little: an overlay without cleared ranges reads faster,
-        and what LMDB will need for it is known."""
+        """Deletes the keys one by one if they are few: an overlay without cleared ranges reads
+        faster, and the space that LMDB will need is known."""
         if begin < end and not self.cleared:
             check_range(begin, end, self.space)
             found = list(self.scan(begin, end, limit=CLEARED_INTO_OVERLAY + 1))
@@ -179,19 +179,19 @@ class TransactionBuffer(WriteBuffer):
 
 
 class TooLong(BaseException):
-    """A transaction does more than a thread that must not be held up may do."""
+    """A transaction takes longer than the calling thread may be blocked."""
 
 
 class ShortBuffer(TransactionBuffer):
-    """A transaction that is given up when it turns out to be long: see `Engine.try_transact_many`.
+    """A transaction that is abandoned if it turns out to be long: see `Engine.try_transact_many`.
 
-    What it reads and writes is counted, a kilobyte as one more.
+    Each read and write counts as one step, and so does each kilobyte of a value.
     """
 
     __slots__ = ("left",)
 
     def run(self, work: Callable[[Any], Any], left: int) -> Outcome[Any]:
-        """Runs a work that may do so much; raises `TooLong` if it does more."""
+        """Runs `work` for at most `left` steps; raises `TooLong` if it needs more."""
         self.left = left
         try:
             outcome = Outcome(result=work(self))
@@ -199,7 +199,7 @@ class ShortBuffer(TransactionBuffer):
             raise
         except BaseException as error:
             outcome = Outcome(error=error)
-        if self.left < 0:  # the work took that for a failure of its own
+        if self.left < 0:  # the work has caught the `TooLong`
             raise TooLong
         return outcome
 
@@ -212,7 +212,7 @@ class ShortBuffer(TransactionBuffer):
         self.left -= 1
         if self.left < 0:
             raise TooLong
-        # As a transaction does, which has cleared nothing.
+        # Like TransactionBuffer.get, where nothing was cleared.
         if key in self.written:
             value = self.written[key]
         elif key in self._committed:
@@ -258,7 +258,7 @@ class ShortBuffer(TransactionBuffer):
 
     def clear(self, begin: bytes, end: bytes) -> None:
         super().clear(begin, end)
-        if self.cleared:  # which LMDB does by itself, and at once
+        if self.cleared:  # cleared ranges go to LMDB directly, in this commit
             self.left = -1
             raise TooLong
 
@@ -283,11 +283,11 @@ class _UnflushedBuffer(WriteBuffer):
 class UnflushedSnapshot(NamedTuple):
     """The unflushed commits at one moment, for views. None of it ever changes."""
 
-    above: int  # the LMDB commit
+    above: int  # the LMDB commit that they follow
     written: Writes
     keys: list[bytes]
     notices: list[Notice]
-    end: int  # up to where the log is in it
+    end: int  # the position in the log up to which they are included
 
 
 class UnflushedView(OnlyReads, _UnflushedBuffer):
@@ -296,7 +296,7 @@ class UnflushedView(OnlyReads, _UnflushedBuffer):
     __slots__ = ()
 
     def __init__(self, view: LmdbView, waiting: UnflushedSnapshot) -> None:
-        # What makes a buffer, but for what a view never has: views are many.
+        # The fields of a buffer except those that a view never uses: views are opened often.
         self._below = view
         self.space = view.space
         self.now = view.now
@@ -336,18 +336,20 @@ class CommittedBuffer(_UnflushedBuffer):
         self.above: int = txn.id()
         self.since = since
         self._waiting: UnflushedSnapshot | None = None  # made for the first view that asks
-        self._lock = threading.RLock()  # held for moments: views freeze what others change
+        self._lock = threading.RLock()  # held briefly: views freeze what writers change
         self.commits = 0
-        self.end = BEGIN  # up to where the log is in it, if other processes append to it too
-        self.due = False  # has waited long enough, or holds enough: the next commit flushes it
-        self.notice_bytes = 0  # about what the notices take
-        self.deleted = 0  # keys that hide one of the snapshot: every scan has to pass them
-        self._bare: Range | None = None  # a range in which there is nothing
-        self.seen: Writes = {}  # what was read of the snapshot
+        self.end = (
+            BEGIN  # the position in the log up to which it is included, if processes share it
+        )
+        self.due = False  # has waited long enough or grown large enough: the next commit flushes it
+        self.notice_bytes = 0  # the approximate size of the notices
+        self.deleted = 0  # deletions of keys in the snapshot: every scan has to skip them
+        self._bare: Range | None = None  # a range that is known to be empty
+        self.seen: Writes = {}  # values that were read from the snapshot
 
     def get(self, key: bytes) -> bytes | None:
-        """Reads a key of the snapshot from LMDB once: LMDB releases Python's lock for every get,
-        and another thread may then hold it."""
+        """Reads a key of the snapshot from LMDB only once: LMDB releases Python's lock for every
+        get, and another thread may then hold on to it."""
         written = self.written
         if key in written:
             return written[key]
@@ -363,8 +365,8 @@ class CommittedBuffer(_UnflushedBuffer):
         return [self.get(key) for key in keys]
 
     def first(self, begin: bytes, end: bytes, reverse: bool) -> Pair | None:
-        """Returns the first pair. A caller that takes the first again and again leaves deleted keys
-        behind; they are passed once."""
+        """Returns the first pair. A caller that repeatedly takes and deletes the first one leaves
+        deleted keys behind; they are skipped once, not every time."""
         keys = self._keys if len(self._keys) == len(self.written) else self._in_order()
         bare = self._bare
         start = bare[1] if bare is not None and bare[0] == begin and not reverse else begin
@@ -406,25 +408,26 @@ class CommittedBuffer(_UnflushedBuffer):
         noted: int,
         publish: Callable[[int, int], None],
     ) -> None:
-        """Takes what this process has appended to the log up to `end`, and publishes it: no view
-        of it may show what a later view of another process does not. It can be done again."""
+        """Adds what this process has appended to the log up to `end`, and publishes it at the same
+        moment: no view here may show what a later view of another process does not. It can be
+        repeated."""
         with self._lock:
             if self.end == end:
-                self._keys = []  # it was interrupted
+                self._keys = []  # an interrupted call may have left them incomplete
             self.end = end
             self.add_notices(other.notices, noted)
             self.take_unseen(other)
             publish(self.above, end)
 
     def take_record(self, record: NewRecord) -> None:
-        """Takes what another process has committed."""
+        """Adds a commit of another process."""
         with self._lock:
             self._take_writes(record.writes, None in record.writes.values())
             self.add_notices(record.notices)
             self.end += record.size
 
     def add_notices(self, notices: list[Notice], place: int | None = None) -> None:
-        """Adds notices, behind the first `place` ones: so it can be done again."""
+        """Adds notices after the first `place` ones, so that it can be repeated."""
         if notices:
             self.notices[len(self.notices) if place is None else place :] = notices
             self.notice_bytes += sum([bytes_of(notice) for notice in notices])
@@ -435,9 +438,9 @@ class CommittedBuffer(_UnflushedBuffer):
 
     def _take_writes(self, written: Writes, deletes: bool) -> None:
         if self._waiting is not None:
-            self._keys = self._keys.copy()  # views keep theirs
+            self._keys = self._keys.copy()  # frozen views keep the old list
             self._waiting = None
-        self.written.update(written)  # nothing was cleared: that is for LMDB itself
+        self.written.update(written)  # nothing was cleared: such transactions go to LMDB directly
         self.commits += 1
         if self._bare is not None:
             begin, end = self._bare
@@ -450,12 +453,12 @@ class CommittedBuffer(_UnflushedBuffer):
             for key, value in written.items():
                 if value is None:
                     if (seen[key] if key in seen else below(key)) is None:
-                        self._drop(key)  # put and deleted, and LMDB never hears of it
+                        self._drop(key)  # put and deleted again before LMDB got it
                     else:
                         self.deleted += 1
 
     def take_again(self, other: WriteBuffer) -> None:
-        """Takes a buffer whose taking was interrupted."""
+        """Adds a buffer again after the first attempt was interrupted."""
         with self._lock:
             self._keys = []
             self.take_unseen(other)
