@@ -312,7 +312,7 @@ def test_help_shows_signature_and_text_of_a_call_however_it_is_made() -> None:
 
     head = "tagged(self, tag: str | int | float, *, offset: int = 0, count: int = 25) -> "
     assert [head in each for each in shown] == [True] * 3
-    assert ["Returns the jobs that carry `tag`" in each for each in shown] == [True] * 3
+    assert ["Returns the jobs that have `tag`" in each for each in shown] == [True] * 3
     assert "Handle[holdfast.jobs.records.JobPage]" in shown[2]
 
 

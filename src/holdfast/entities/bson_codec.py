@@ -1,15 +1,15 @@
 """BSON documents: bytes in, Python out, and back.
 
-The C codec of pymongo does the work where it is installed and can. It does not know the unsigned
-64-bit type of the Go library (0x3F), and it reads some types as others that it should not; such
-documents go through the plain codec below, which is slower and knows exactly the types of the wire:
+The C codec of pymongo is used if it is installed. It does not know the unsigned 64-bit type of the
+Go library (0x3F), and it decodes some types as others. Documents with such types go through the
+plain codec below, which is slower and knows exactly the types of the wire:
 
     01 double    03 document   05 binary    09 datetime   10 int32   3f unsigned 64-bit
     02 string    04 array      08 boolean   0a null       12 int64
 
-A document comes as dict, an array as list, an integer as int or `Int64`, a datetime beyond the
-years 1 to 9999 as `DatetimeMS`. Of a type that is not in the list comes an object that no entity
-can hold."""
+A document is decoded as dict, an array as list, an integer as int or `Int64`, a datetime beyond the
+years 1 to 9999 as `DatetimeMS`. A type that is not in the list is decoded as a `Foreign`, which no
+entity can hold."""
 
 import struct
 from collections.abc import Callable
@@ -38,7 +38,7 @@ _uint64: Final = struct.Struct("<Q")
 
 
 class Foreign:
-    """A value of a type that Meduza does not know: skipped in a field that no one reads."""
+    """A value of a type that Meduza does not know. It is ignored in fields that are not read."""
 
     __slots__ = ("name",)
 
@@ -60,9 +60,10 @@ def decode(body: bytes) -> dict[str, Any]:
 
 
 def encode(document: dict[str, Any]) -> bytes:
-    """Returns the document as bytes, or raises `BadValue`. Integers must be `Int64`, or else are
-    written
-    as the codec likes."""
+    """Returns the document as bytes, or raises `BadValue`.
+
+    Integers should be `Int64`; the codec chooses the size of any other.
+    """
     if not HAS_PYMONGO:
         return _encode_plainly(document)
     try:

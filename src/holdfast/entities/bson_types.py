@@ -1,6 +1,6 @@
-"""The types that BSON has and Python lacks: pymongo's where it is installed, else plain twins.
+"""The types that BSON has and Python lacks: pymongo's if it is installed, otherwise our own.
 
-A document holds either the one kind or the other, never both: the C codec writes only its own."""
+The two kinds are never mixed in a document: the C codec encodes only its own."""
 
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final

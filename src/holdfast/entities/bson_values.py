@@ -1,7 +1,7 @@
-"""Values on Meduza's wire: what BSON carries, and the kept form of it.
+"""Values on Meduza's wire: converts BSON values to the kept form and back.
 
-An array that leaves carries a mark as its first element, which says whether it is a Set or a List;
-one that comes may."""
+The first element of every array that is sent is a mark: it says whether the array is a Set or a
+List. In arrays that are received the mark is optional."""
 
 from collections.abc import Callable
 from datetime import datetime

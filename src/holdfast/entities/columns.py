@@ -3,8 +3,8 @@
     User.name == "ann"             a filter          User.score + 3       a change
     User.rank.desc()               an ordering       User.groups.add("g") a change
 
-A column is a descriptor without `__set__`, so that the values of an object lie in its `__dict__`
-and are read at full speed; Python asks the column only for what an object has not set.
+A column is a descriptor without `__set__`, so the values of an object are in its `__dict__` and are
+read at full speed; Python asks the column only for values that the object has not set.
 """
 
 from collections.abc import Mapping, Sequence
@@ -158,7 +158,7 @@ class Col(Generic[T]):
         return Ordering(self.name, False)
 
     def __add__(self, amount: float) -> Change:
-        """Returns the change that adds `amount`; one that is missing counts as 0."""
+        """Returns the change that adds `amount`; a missing value counts as 0."""
         if isinstance(amount, bool) or not isinstance(amount, (int, float)):
             raise BadChange(f"Invalid value for INCR of {self.name}: {amount!r} is not a number")
         return Change(messages.INCR, self.name, amount)
@@ -183,7 +183,7 @@ class Col(Generic[T]):
         return Change(messages.SADD, self.name, one_by_one(elements))
 
     def remove(self, *elements: Any) -> Change:
-        """Returns the change that takes elements out of a Set."""
+        """Returns the change that removes elements from a Set."""
         return Change(messages.SDEL, self.name, one_by_one(elements))
 
     def append(self, element: Any) -> Change:
@@ -224,8 +224,8 @@ def column(
 
     `name` is its name in the store if that is not the attribute's, `default` a value or a function
     that makes one, such as `now` or `set`. `required` columns must be set when an object is put.
-    `type`, and `subtype` of the elements of a container, are needed only where the annotation does
-    not tell: "Uint" for an `int`.
+    `type`, and `subtype` for the elements of a container, are needed only where the annotation is
+    ambiguous: "Uint" for an `int`.
     """
     return Col[Any](
         name,
@@ -240,10 +240,9 @@ def column(
 
 
 def col(value: T) -> Col[T]:
-    """Returns the column itself, for type checkers that take `User.rank` for the `int` of its
-    annotation.
+    """Returns the column itself, typed as a column: `col(User.rank)` for a `rank: int`.
 
-    A column annotated as `rank: Col[int]` needs no such help.
+    A column annotated as `rank: Col[int]` does not need it.
     """
     if not isinstance(value, Col):
         raise TypeError(f"{value!r} is not a column: write col(Model.attribute)")
@@ -259,6 +258,6 @@ def index(
 
 
 def now() -> datetime:
-    """Returns this moment, in UTC and whole milliseconds, as a Timestamp keeps it."""
+    """Returns the current time in UTC and whole milliseconds, the precision of a Timestamp."""
     moment = datetime.now(UTC)
     return moment.replace(microsecond=moment.microsecond // 1000 * 1000)

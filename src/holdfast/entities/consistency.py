@@ -1,7 +1,7 @@
 """Checks the stored keys of this layer: entities, index entries and counts must agree.
 
-`problems_at` checks one key at a time, for a caller that walks a space in bounded steps. What it
-finds in the indexes of a table, `entities.repair` sets right.
+`problems_at` checks one key at a time, for a caller that walks a space in bounded steps.
+`entities.repair` fixes what it finds in the indexes of a table.
 """
 
 from collections.abc import Iterator

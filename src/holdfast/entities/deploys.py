@@ -68,9 +68,9 @@ def deploy(tx: Transaction, schema: Schema, *, prune: bool, force: bool) -> Plan
 
 
 def drop(tx: Transaction, name: str) -> int:
-    """Empties a table, and says how many live entities it held; the table stays deployed.
+    """Empties a table and returns how many live entities it held; the table stays deployed.
 
-    Costs two keys per index; what it held is cleared in the background.
+    Writes two keys per index; the entities are cleared in the background.
     """
     access = access_to(tx, name)
     held = live_size(tx, access)
@@ -112,7 +112,7 @@ def _store(
     is_empty: bool,
     old: StoredTable | None = None,
 ) -> None:
-    """Stores a table; its entities, if it has any, go on to use the name lists of `old`."""
+    """Stores a table; if it has entities, they keep using the name lists of `old`."""
     indexes = []
     for index in table.indexes:
         name = table.index_name(index)
@@ -137,14 +137,14 @@ def _remove(tx: Transaction, table: Table, *, force: bool) -> None:
 
 
 def _forget(tx: Transaction, table: Table) -> None:
-    """Takes a table away at once; what it held is cleared in the background."""
+    """Removes a table at once; its entities are cleared in the background."""
     key = keys_of(tx.space).table(table.full_name)
     found = tx.get(key)
     if found is None:
         return
     stored = read_table(found)
     tx.delete(key)
-    # Tables and indexes take their numbers from one line, so the same work clears both.
+    # Tables and indexes share one series of numbers, so the same work clears both.
     for number in (stored.number, *(index.number for index in stored.indexes)):
         start_clearing(tx, number, table=table.full_name, name="")
 

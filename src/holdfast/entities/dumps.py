@@ -1,5 +1,4 @@
-"""Dumps of tables: a plain sequence of BSON documents, or lines of JSON, that can be cut and joined
-between entities.
+"""Dumps of tables: a sequence of BSON documents, or lines of JSON, one for each entity.
 
 JSON is MongoDB's Extended JSON in its canonical form, with `{"$set": [...]}` for a Set, `{"$uint":
 "..."}` for an integer above 2^63 - 1, and `{"$map": {...}}` around a Map that has keys beginning
@@ -47,7 +46,7 @@ def dump(reader: Reader, access: TableAccess, format: DumpFormat) -> Iterator[by
 def _documents_of(
     reader: Reader, access: TableAccess, format: DumpFormat, begin: bytes
 ) -> Iterator[tuple[str, bytes]]:
-    """The live entities from the packed id `begin` on, with their ids."""
+    """Yields the live entities with their ids, beginning with the packed id `begin`."""
     if format not in ("bson", "jsonl"):
         raise BadDump(f"a dump is bson or jsonl, not {shown(format)}")
     write = _bson_document if format == "bson" else _json_line
@@ -65,7 +64,7 @@ def _documents_of(
 def dump_page(
     reader: Reader, access: TableAccess, format: DumpFormat, after: str | None
 ) -> DumpPage:
-    """Returns the documents of the entities behind the id `after`."""
+    """Returns the documents of the next entities after the id `after`."""
     begin = b"" if after is None else behind(pack_str(after))
     documents: list[bytes] = []
     last = None
@@ -78,7 +77,7 @@ def dump_page(
 
 
 def load(tx: Transaction, access: TableAccess, entities: "list[Numbered]") -> int:
-    """Writes entities under their ids, in place of what is there, with their expiries."""
+    """Writes entities with their ids and expiries, replacing stored ones."""
     for begin in range(0, len(entities), LOAD_STEP_ENTITIES):
         writer = EntityWriter(tx, access)
         for number, entity in entities[begin : begin + LOAD_STEP_ENTITIES]:
@@ -134,8 +133,8 @@ class Records:
         if buffer.startswith(_GZIP):
             raise BadDump("it is compressed with gzip", hint="Decompress it first: gunzip FILE.")
         self._buffer = buffer.removeprefix(_BYTE_ORDER_MARK)
-        # A BSON document begins with its length, least byte first. The fourth byte of a text says
-        # that it has 150 MB or more, which none has.
+        # A BSON document begins with its length, least byte first. Read as a length, the first four
+        # bytes of a text mean 150 MB or more, which no document has.
         self.is_json = len(buffer) < 4 or buffer[3:4] >= b"\t"
         self.unit = "line" if self.is_json else "document"
 
@@ -164,7 +163,7 @@ def batches(records: Records, size: int | None) -> Iterator[list[Numbered]]:
                 yield batch
                 batch = []
     except BadDump:
-        # Whole documents before the damage stay loaded, also those of this batch.
+        # Whole documents before the damage stay loaded, those of this batch included.
         if batch and size is not None:
             yield batch
         raise
@@ -211,8 +210,7 @@ def _documents(buffer: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _grown(buffer: bytes, pieces: Iterator[bytes], wanted: int) -> bytes:
-    """Returns the buffer with as many pieces as it takes to hold `wanted` bytes, or with all that
-    come."""
+    """Returns the buffer, filled to at least `wanted` bytes unless the dump ends before."""
     parts, size = [buffer], len(buffer)
     while size < wanted and (piece := next(pieces, None)) is not None:
         parts.append(piece)

@@ -1,8 +1,8 @@
 """Writes one entity with all that belongs to it: index entries, expiry, counters and the notice.
 
-An `EntityWriter` serves one operation on one table. It puts keys as it goes, so that later entities
-of the same operation see the earlier ones. What is cheaper at the end waits for `finish`: the size
-of the table, the counts of its indexes, the notice.
+An `EntityWriter` serves one operation on one table. It puts keys at once, so that later entities of
+the same operation see the earlier ones. `finish` writes what is cheaper to write once: the size of
+the table, the counts of its indexes, the notice.
 """
 
 from typing import Any, Final, Literal
@@ -53,8 +53,8 @@ class EntityWriter:
         op: Literal["put", "update"],
         names: tuple[str, ...],
     ) -> None:
-        """Writes the entity in place of `old`, which must not have expired. `names` are those
-        changed."""
+        """Replaces `old`, which must not have expired, by the entity. `names` are the changed
+        properties."""
         tx, access = self.tx, self.access
         version = 1 if old is None else old.version + 1
         tx.put(access.entities + id_part, self._stored(version, expires, properties))
@@ -74,7 +74,7 @@ class EntityWriter:
     def put_new(
         self, id: str, id_part: bytes, properties: dict[str, Any], names: tuple[str, ...]
     ) -> None:
-        """Like `put`, for an entity that is new and never expires, as most are."""
+        """Like `put`, for the most common case: an entity that is new and never expires."""
         self.tx.put(self.access.entities + id_part, self._stored(1, 0, properties))
         self._size += 1
         self._index_new(id_part, properties, 0)
@@ -150,7 +150,7 @@ class EntityWriter:
     ) -> None:
         value = entry_value(id_part, expires)
         for index in self.access.indexes:
-            # What is merged mostly leaves the very objects that were read.
+            # A merge keeps the objects that were read for most properties.
             if old.expires == expires and index.has_same_values(old.properties, properties):
                 continue
             before = index.values_part(old.properties)
@@ -180,7 +180,7 @@ class EntityWriter:
             entries[entry] = entries.get(entry, 0) + change
 
     def _is_there(self, index: IndexAccess, entry: bytes) -> bool:
-        # While an index is being built, an entity may be without its entry; afterwards none is.
+        # An entity may lack its entry only while the index is being built.
         return index.ready or self.tx.get(index.entries + entry) is not None
 
     def _check_unique(

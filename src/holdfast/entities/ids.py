@@ -1,4 +1,4 @@
-"""Where ids come from: chance, or the columns of a compound primary key."""
+"""Makes ids: random ones, or ids computed from the columns of a compound primary key."""
 
 import struct
 from binascii import b2a_base64
@@ -22,12 +22,12 @@ _bits: Final = struct.Struct(">d")
 
 
 def random_id() -> str:
-    """Eight random bytes as 11 characters of the URL-safe base64 alphabet."""
+    """Returns eight random bytes as 11 characters of the URL-safe base64 alphabet."""
     return next(random_ids(1))
 
 
 def random_ids(count: int) -> Iterator[str]:
-    """Random ids, drawn at once: to ask the system costs as much as to write them."""
+    """Returns random ids, drawn together: a system call costs as much as encoding them all."""
     drawn = draw(8 * count)
     for at in range(0, len(drawn), 8):
         yield b2a_base64(drawn[at : at + 8], newline=False)[:11].translate(_URL_SAFE).decode()
@@ -48,14 +48,14 @@ def compound_id(values: Sequence[tuple[str, str | None, Any]], *, hashed: bool) 
 
 
 def plain_id(id: Any) -> str:
-    """`id` as plain text, also if it is an enumeration's; `BadKey` if it is not text."""
+    """Returns `id` as a plain str, also if it is an enumeration's; `BadKey` if it is not text."""
     if not isinstance(id, str):
         raise BadKey(f"an id is text, not {type(id).__name__}")
     return str.__str__(id)
 
 
 def check_id(id: str) -> str:
-    """`id` itself if an entity may have it."""
+    """Returns `id` if it is a valid id of an entity; raises otherwise."""
     if len(id) * 4 > MAX_ID_BYTES and len(id.encode()) > MAX_ID_BYTES:
         raise BadKey(
             f"the id {id[:40]!r}... has {len(id.encode())} bytes, at most {MAX_ID_BYTES} fit",

@@ -1,9 +1,8 @@
-"""Background work on indexes: building new ones, clearing those that are gone, checking and
-repairing.
+"""Background work on indexes: building new ones, and clearing removed ones.
 
-The work goes on in bounded steps, each its own transaction, through the mechanism that removes
-what has expired: in a server by its background task, in a library with each write, or at once by
-`StoreEntities.build`. It is recorded with every step, so that it goes on after a restart."""
+The work is done in bounded steps, each its own transaction, by the mechanism that removes expired
+data: the server's background task, in a library each write, or `StoreEntities.build` to do it at
+once. Each step records its progress, so the work continues after a restart."""
 
 from typing import Final
 
@@ -48,7 +47,7 @@ def pending_work(reader: Reader) -> list[tuple[int, IndexWork]]:
 
 
 def work_step(tx: Transaction, subject: bytes) -> bool:
-    """Goes on with the work on one index, by a bounded step; True when it is done."""
+    """Runs the next bounded step of the work on one index; returns True when it is done."""
     number = int(unpack(subject)[0])
     key = keys_of(tx.space).index_work(number)
     stored = tx.get(key)
@@ -141,7 +140,7 @@ def _finish_building(tx: Transaction, number: int, work: IndexWork) -> bool:
 
 
 def restart_conflicting(tx: Transaction) -> int:
-    """Has unique indexes that found conflicts checked again from the beginning."""
+    """Restarts the building of unique indexes that found conflicts."""
     restarted = 0
     for number, work in pending_work(tx):
         if work.is_stuck:
@@ -154,7 +153,7 @@ def restart_conflicting(tx: Transaction) -> int:
 
 
 def _clear_step(tx: Transaction, number: int) -> bool:
-    """Clears a bounded number of keys below `number`, whatever it was the number of."""
+    """Clears a bounded number of keys below `number`, that of an index or a table."""
     keys, part = keys_of(tx.space), pack_int(number)
     left = INDEX_STEP_ENTITIES
     for area in (

@@ -1,7 +1,7 @@
-"""Which key answers a query: the primary key, the ids that its columns make, or an index.
+"""Chooses how to answer a query: by the primary key, by ids computed from its columns, or an index.
 
-`choose` looks at the table's access and at the query, never at the store. What it returns is one of
-four selections, each of which says which keys hold the answer and in which order."""
+`choose` looks at the table's access and at the query, never at the store. It returns one of four
+selections, each of which says which keys hold the answer, and in which order."""
 
 from collections.abc import Sequence
 from itertools import product
@@ -33,7 +33,7 @@ class Stretch(msgspec.Struct, frozen=True, order=True):
 
 
 class ByIds(msgspec.Struct, frozen=True):
-    """The entities of these ids, in this order, once per mention."""
+    """The entities with these ids, in this order; an id that is given twice counts twice."""
 
     ids: Sequence[str]
 
@@ -56,8 +56,8 @@ class ByPrimary(msgspec.Struct, frozen=True):
 
 
 class ByIndex(msgspec.Struct, frozen=True):
-    """Pieces of an index. Those of one group follow each other; the groups are merged by what lies
-    behind the first `fixed` bytes of their entries."""
+    """Stretches of an index, in groups. Stretches of a group are read one after the other; groups
+    are merged by the part of their entries after the first `fixed` bytes."""
 
     index: IndexAccess
     groups: Sequence[tuple[int, Sequence[Stretch]]]  # (fixed, stretches) each
@@ -68,14 +68,14 @@ Selection: TypeAlias = ByIds | ByKeyColumns | ByPrimary | ByIndex
 
 
 def choose(access: TableAccess, filters: Sequence[Filter], order: Ordering | None) -> Selection:
-    """Returns the selection that serves the query, or raises what is wrong with it."""
+    """Returns the selection that answers the query; raises if no key can."""
     if order is None and (usual := _by_plan(access, filters)) is not None:
         return usual
     return _choose(access, check_filters(filters), order)
 
 
 def _choose(access: TableAccess, filters: Sequence[Filter], order: Ordering | None) -> Selection:
-    """Like `choose`, for filters that are valid each by itself."""
+    """Like `choose`, for filters that have been checked one by one."""
     if order is not None and not order.by:
         order = None
     if not filters:
@@ -99,10 +99,11 @@ def _choose(access: TableAccess, filters: Sequence[Filter], order: Ordering | No
 
 
 def _by_plan(access: TableAccess, filters: Sequence[Filter]) -> ByIds | ByIndex | None:
-    """Returns the selection of filters that ask for one plain text or integer each, of an id or of
-    columns that were asked for together before; None if they have to be looked at more closely.
+    """Returns the selection by a remembered plan; None if the filters need a closer look.
 
-    The filters are not checked yet."""
+    A plan exists for the id, and for columns that an earlier query has filtered together. Each
+    filter must ask for one plain text or integer. The filters are not checked yet.
+    """
     if type(filters) is not list and type(filters) is not tuple:
         return None
     try:
@@ -175,7 +176,7 @@ def _id_range(filter: Filter) -> tuple[bytes, bytes]:
 
 
 def _all_by_index(access: TableAccess, filter: Filter, order: Ordering) -> Selection:
-    """ALL in the order of a column: an index that begins with it serves it."""
+    """Selects all entities in the order of a column, by an index that begins with it."""
     if filter.op == ALL:
         fitting = [i for i in access.indexes if i.columns[0] == order.by and not i.sparse]
         if fitting:
@@ -257,7 +258,7 @@ def _best_index(
 
 
 def _score(index: IndexAccess, filtered: int, order: Ordering | None) -> float:
-    """Returns how much of the index the query uses; `max` takes the first of equals."""
+    """Returns how much of the index the query uses; of equal ones `max` takes the first."""
     follows = order is not None and order.by in index.columns[filtered : filtered + 1]
     return (filtered + follows) / len(index.columns)
 
@@ -272,8 +273,8 @@ def _by_index(index: IndexAccess, filters: Sequence[Filter], order: Ordering | N
     last = columns[-1] if columns[-1].op in RANGES else None
     equal = [_equal_parts(filter) for filter in (columns[:-1] if last else columns)]
     _check_stretches([len(parts) for parts in equal])
-    # Without an order the pieces follow each other as they lie. With one, the values of the columns
-    # before it make a group each, and the groups are merged.
+    # Without an order, the stretches are read in the order of the index. With one, each combination
+    # of values of the columns before it makes a group, and the groups are merged.
     ordered_column = 0 if order is None else index.columns.index(order.by)
     groups: list[tuple[int, Sequence[Stretch]]] = []
     for before in product(*equal[:ordered_column]):
@@ -285,8 +286,8 @@ def _by_index(index: IndexAccess, filters: Sequence[Filter], order: Ordering | N
 
 
 def _is_single(filter: Filter) -> bool:
-    """Returns whether the filter asks for one value, which is not the empty text that finds null,
-    too."""
+    """Returns whether the filter asks for one value other than the empty text, which also finds
+    null."""
     value = filter.values[0]
     if filter.op != EQ or type(value) is not str:
         return filter.op == EQ
@@ -294,8 +295,8 @@ def _is_single(filter: Filter) -> bool:
 
 
 def _equal_parts(filter: Filter) -> list[bytes]:
-    """Returns the entry parts that `=` and IN ask for, each once. Empty text finds missing values,
-    too."""
+    """Returns the entry parts that `=` and IN ask for, each once. The empty text also finds missing
+    values."""
     parts: dict[bytes, None] = {}
     for value in filter.values:
         parts[entry_part(value)] = None

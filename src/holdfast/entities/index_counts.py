@@ -1,11 +1,10 @@
 """Counts the entries in a stretch of an index without walking all of them.
 
-About every 512th entry of an index, chosen by a checksum of its own bytes, is a *milestone*, beside
-which is stored the number of entries from the milestone before up to it. A stretch is counted by
-walking to its first milestone, adding up the milestones inside, and walking on from the last:
-hundreds of steps where there are hundreds of thousands of entries. Because the choice depends on
-the entry alone, the milestones of an index are the same in whatever order its entries came and
-went."""
+About every 512th entry of an index, chosen by a checksum of its bytes, is a *milestone*: beside it
+is stored the number of entries after the previous milestone, up to and including this one. A
+stretch is counted by walking to its first milestone, adding up the milestones inside, and walking
+on from the last: hundreds of steps for hundreds of thousands of entries. The choice depends on the
+entry alone, so an index has the same milestones whatever the order of its changes."""
 
 from collections.abc import Iterator, Mapping
 from itertools import islice
@@ -23,15 +22,15 @@ _STEPS: Final = 8  # what a new search costs
 
 
 def is_milestone(entry: bytes) -> bool:
-    """`entry` is what follows the prefix of the index, here and below."""
+    """Returns whether an entry is a milestone. Here and below, entries are without their prefix."""
     return not crc32(entry) & _OTHER_BITS
 
 
 def count_changes(tx: Transaction, index: IndexAccess, changes: Mapping[bytes, int]) -> None:
     """Updates the milestones for entries that were put (1) or deleted (-1).
 
-    Ordinary entries first, against the milestones as they were; then the milestones that came or
-    went, whose walks see all entries already in their places. One search per stretch between two
+    Ordinary entries come first, counted at the milestones as they were; then milestones that were
+    put or deleted, when all entries are in place. There is one search per stretch between two
     milestones."""
     if len(changes) == 1:
         [(entry, change)] = changes.items()
@@ -61,9 +60,9 @@ def count_changes(tx: Transaction, index: IndexAccess, changes: Mapping[bytes, i
 
 
 class _Search:
-    """Finds the milestones of ascending entries: by a few steps where they lie close together, by a
-    new look into the index where they don't. Entries that once lay far apart mostly do again, so
-    it makes fewer steps the next time: in a large index they would cost more than all looks."""
+    """Finds the milestones of ascending entries: by a few steps if the next one is near, otherwise
+    by a new search in the index. After each search it makes fewer steps, since entries that were
+    far apart usually stay so, and in a large index such steps would cost more than the searches."""
 
     __slots__ = ("_found", "_index", "_reader", "_scan", "_steps")
 
@@ -75,7 +74,7 @@ class _Search:
         self._steps = _STEPS
 
     def at_or_behind(self, entry: bytes) -> bytes:
-        """The first milestone at or behind `entry`, or the end of the index."""
+        """Returns the first milestone at or after `entry`, or the end of the index."""
         if entry <= self._found:
             return self._found
         prefix = self._index.milestones
@@ -109,7 +108,7 @@ def count_stretch(reader: Reader, index: IndexAccess, begin: bytes, end: bytes) 
 
 
 def stretch_before(reader: Reader, index: IndexAccess, entry: bytes) -> int:
-    """Returns the number of entries behind the milestone before `entry`, up to `entry` itself."""
+    """Returns the number of entries after the previous milestone, up to and including `entry`."""
     before = _milestone_before(reader, index, entry)
     return _walk(reader, index, after(before) if before else b"", after(entry))
 
@@ -117,10 +116,9 @@ def stretch_before(reader: Reader, index: IndexAccess, entry: bytes) -> int:
 def skip_forward(
     reader: Reader, index: IndexAccess, begin: bytes, end: bytes, offset: int
 ) -> tuple[bytes, int]:
-    """Returns where to begin instead, so that few of the `offset` entries are left to pass by; how
-    many.
+    """Skips most of the `offset` entries; returns where to begin, and how many are left to skip.
 
-    Reads about 512 entries, and one counter for every 512 entries passed by.
+    Reads about 512 entries, and one counter for every 512 entries skipped.
     """
     first = _milestone_from(reader, index, begin)
     if first >= end:
@@ -141,7 +139,7 @@ def skip_forward(
 def skip_backward(
     reader: Reader, index: IndexAccess, begin: bytes, end: bytes, offset: int
 ) -> tuple[bytes, int]:
-    """Like `skip_forward`, from the end: where to end instead, and how many are left."""
+    """Like `skip_forward`, from the end: returns where to end, and how many are left to skip."""
     last = _milestone_before(reader, index, end)
     if last < begin:
         return end, offset
@@ -163,9 +161,9 @@ def skip_backward(
 def recount_step(
     tx: Transaction, index: IndexAccess, begin: bytes, *, dry_run: bool
 ) -> tuple[int, bytes | None]:
-    """Counts again from `begin`, which follows a milestone, up to a later one.
+    """Recounts from `begin`, which follows a milestone, up to a later milestone.
 
-    Returns how many counts were wrong, and where to go on; None at the end of the index.
+    Returns how many counts were wrong, and where to continue; None at the end of the index.
     """
     right: dict[bytes, int] = {}
     size, run, walked, last = len(index.entries), 0, 0, END_OF_INDEX
@@ -188,7 +186,7 @@ def recount_step(
 def _differing(
     reader: Reader, index: IndexAccess, begin: bytes, end: bytes, right: dict[bytes, int]
 ) -> list[bytes]:
-    """The milestones between begin and end that are missing, or wrong, or should not be."""
+    """Yields the milestones between begin and end that are missing, wrong or superfluous."""
     size = len(index.counts)
     counts = {
         key[size:]: read_counter(value)
@@ -217,7 +215,7 @@ def _set_count(tx: Transaction, index: IndexAccess, entry: bytes, count: int | N
 
 
 def _milestone_from(reader: Reader, index: IndexAccess, entry: bytes) -> bytes:
-    """The first milestone at or behind `entry`, or the end of the index."""
+    """Returns the first milestone at or after `entry`, or the end of the index."""
     begin = index.milestones + entry
     for key, _ in reader.scan(begin, index.milestones + END_OF_INDEX, limit=1):
         return key[len(index.milestones) :]

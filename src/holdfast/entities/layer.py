@@ -66,9 +66,9 @@ class Entities(StoredModelCalls):
     ) -> list[str]:
         """Writes entities and returns their ids, in the order given.
 
-        An entity is a `PutEntity`, or a plain dict of its properties in which `id` is its id.
-        Merging sets the properties that are given and leaves the others; "replace" makes the given
-        ones all; "insert" refuses an id that exists. One bad entity refuses all.
+        An entity is a `PutEntity`, or a dict of its properties with its id as `id`. The mode
+        "merge" sets the given properties and keeps the others; "replace" keeps no others; "insert"
+        raises if the id exists. If one entity is refused, none is written.
 
         Reads 1 key and 1 per given id; writes 1 per entity, 1 per index entry, and the counters.
         """
@@ -85,7 +85,7 @@ class Entities(StoredModelCalls):
     def get_raw(
         self, table: str, ids: Iterable[str], *, properties: Sequence[str] = ()
     ) -> list[Entity]:
-        """Returns the entities of these ids, in this order; missing ones are left out.
+        """Returns the entities with these ids, in this order; missing ones are left out.
 
         Reads 1 key, and 1 per id.
         """
@@ -104,16 +104,15 @@ class Entities(StoredModelCalls):
         count: bool = True,
         partial: bool = False,
     ) -> Page:
-        """Returns a page of the entities that match all `filters`, and with `count` the number of
-        all of them.
+        """Returns a page of the entities that match all `filters`, and with `count` how many match.
 
-        The filters name the first columns of an index, or `id`, or all columns of the primary key.
-        An index that is still being built raises `IndexNotReady`, unless a `partial` answer will
-        do.
+        The filters must name the first columns of an index, or `id`, or all columns of the primary
+        key. Raises `IndexNotReady` while the index is being built, unless `partial` is set: then
+        the answer has the entities that are indexed already.
 
-        Reads 1 key and 2 per entity of the page; counting, and skipping by an index, read some
-        hundred entries more. Skipping over several values of IN, or by id, reads what it passes
-        by; counting a range of ids reads it all.
+        Reads 1 key, and 2 per entity of the page. Counting, or skipping by an index, reads a few
+        hundred entries more. An offset over several values of IN, or over ids, reads every entry
+        that it skips; counting a range of ids reads all of it.
         """
         found = self._page(table, filters, order, offset, limit, count, partial)
         return Page(_entities(found, properties), found.total, found.partial)
@@ -122,8 +121,8 @@ class Entities(StoredModelCalls):
     def count_raw(self, table: str, filters: Sequence[Filter] = _EVERYTHING) -> int:
         """Returns how many entities match; without filters, how many the table holds.
 
-        Reads 2 keys for a table, some hundred entries for a selection, however many match; of ids,
-        and of a range of ids, every one.
+        Reads 2 keys for a table, and a few hundred entries for a selection, however many match; a
+        filter on ids reads every one.
         """
         if not table:
             raise BadQuery("No table for GET query")
@@ -168,7 +167,7 @@ class Entities(StoredModelCalls):
     ) -> int:
         """Deletes the entities that match all `filters`, and returns how many there were.
 
-        Reads and deletes the keys of these entities; deleting all costs no more than `drop`.
+        Reads and deletes the keys of these entities; deleting all of a table costs as `drop` does.
         """
         if not table:
             raise BadQuery("DelQuery has no table")
@@ -187,7 +186,7 @@ class Entities(StoredModelCalls):
 
     @operation(holds_values=True)
     def execute(self, queries: Sequence[Query]) -> list[Reply]:
-        """Runs queries, on any tables, one after the other and all or none; a reply for each.
+        """Runs queries on any tables in order, all or none, and returns a reply for each.
 
         Costs what each query does alone, and one commit.
         """
@@ -201,7 +200,7 @@ class Entities(StoredModelCalls):
     def fetch(
         self, table: str, ids: Iterable[str], *, kept: bool = False
     ) -> list[tuple[str, Stored]]:
-        """As `get_raw`, but gives ids with stored entities; `kept` leaves Sets as stored."""
+        """Like `get_raw`, but returns ids with stored entities; `kept` leaves Sets as stored."""
         return list(self._fetched(table, ids, kept).pairs())
 
     def _fetched(self, table: str, ids: Iterable[str], kept: bool) -> Found:
@@ -224,7 +223,7 @@ class Entities(StoredModelCalls):
         partial: bool = False,
         kept: bool = False,
     ) -> Found:
-        """As `select_raw`, but gives ids with stored entities; `kept` leaves Sets as stored."""
+        """Like `select_raw`, but returns ids with stored entities; `kept` leaves Sets as stored."""
         return self._page(table, filters, order, offset, limit, count, partial, kept)
 
     def _page(
@@ -272,9 +271,10 @@ class Entities(StoredModelCalls):
 
     @operation(role="admin")
     def apply(self, schema: Schema, *, prune: bool = False, force: bool = False) -> Plan:
-        """Makes the tables of `schema` usable, and returns what changed; indexes are built later.
+        """Deploys the tables of `schema` and returns what changed; indexes are built later.
 
-        Tables that it does not mention stay; with `prune` they go, if they are empty or by `force`.
+        Tables that it does not mention stay. With `prune` they are removed if they are empty, or
+        with `force` in any case.
         Reads 1 key per table, writes 1, and 2 for each index that is to be built or cleared.
         """
         return deploys.deploy(self._tx, schema, prune=prune, force=force)
@@ -291,7 +291,7 @@ class Entities(StoredModelCalls):
     def stats(
         self, *, after: str | None = None, limit: int | None = None
     ) -> dict[str, stats.TableStats]:
-        """Returns size and index states of every table, or of up to `limit` behind `after`.
+        """Returns size and index states of every table, or of up to `limit` after `after`.
 
         Reads 1 key for each table, and about 100 entities of those that it returns.
         """

@@ -14,8 +14,8 @@
 
 A value is 1 to 3 parts, see `order`.
 
-Tables and indexes have numbers, because names in every key would be long, and because what is
-deployed again after it was dropped must not find the rest of its former self."""
+Tables and indexes have numbers, because names would make every key long, and because a table that
+is dropped and deployed again must not see keys of the old one that are not cleared yet."""
 
 import struct
 from functools import lru_cache

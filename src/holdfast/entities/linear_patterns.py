@@ -1,11 +1,11 @@
-"""Regular expressions of schemas, matched in a time that grows with the text and not faster.
+"""Regular expressions of schemas, matched in time linear in the length of the text.
 
-Python's own matcher tries one way after the other, and `(a+)+b` has more ways through forty letters
-than there are seconds in a lifetime, with the interpreter's lock held all the while. Here all ways
-are followed at once, a letter at a time. What can't be matched so is refused when a schema is read:
-references back, looks ahead or behind, and what depends on which way was taken first.
+Python's own matcher backtracks: on forty letters, `(a+)+b` takes longer than a lifetime, and holds
+the interpreter's lock all the while. Here all alternatives are followed at once, a letter at a
+time (Thompson's construction). What can't be matched this way is refused when a schema is read:
+backreferences, lookahead and lookbehind, and whatever depends on which alternative came first.
 
-Python's parser says what an expression means, and each of its letters is compared by Python itself.
+Python's parser parses the expression, and Python compares each letter.
 """
 
 import importlib
@@ -35,7 +35,7 @@ Way = frozenset[int]  # the states that have been reached
 
 
 class NotLinear(Exception):
-    """An expression that this can't match, with the reason as its text."""
+    """An expression can't be matched in linear time; the message says why."""
 
 
 class _State(NamedTuple):
@@ -56,7 +56,7 @@ class LinearPattern:
     """
 
     def __init__(self, expression: str) -> None:
-        """Raises `NotLinear`, or `re.error` for what is not an expression at all."""
+        """Raises `NotLinear`, or `re.error` for a text that is not a regular expression."""
         if len(expression) > MAX_EXPRESSION_LETTERS:
             raise NotLinear(f"it has more than {MAX_EXPRESSION_LETTERS} letters")
         self._states: list[_State] = [_State()]  # the first one is the end
@@ -73,7 +73,7 @@ class LinearPattern:
 
     @property
     def most_letters(self) -> int:
-        """Returns how long a text may be that it is compared with."""
+        """Returns the greatest length of a text that can be matched."""
         return MAX_MATCHING_STEPS // len(self._states)
 
     def fullmatch(self, text: str) -> bool:

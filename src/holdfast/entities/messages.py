@@ -1,10 +1,9 @@
-"""The requests of clients and their answers: the five queries, their parts and their
-replies.
+"""The messages between clients and store: the five queries, their parts and their replies.
 
-The names are Meduza's own. The same records travel as BSON (`wire`), as the arguments of the
-mapper's calls and over the network as msgpack or JSON. Values inside them are plain Python: None,
-bool, int, float, str, bytes, datetime, set, list, dict; `values` says which of them an entity can
-hold.
+The names are Meduza's. The same records are sent as BSON to Meduza's clients, are the arguments of
+the mapper's calls, and go over the network as msgpack or JSON. Values in them are plain Python:
+None, bool, int, float, str, bytes, datetime, set, list, dict; `values` says which of them an entity
+can hold.
 
 Every operation of `Entities` that ends in `_raw` takes these parts as keyword arguments, and
 `Entities.execute` takes whole queries, several of them as one transaction:
@@ -69,14 +68,14 @@ class Filter(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
 
 
 class Ordering(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """By which property an answer is sorted."""
+    """The property by which an answer is sorted, and in which direction."""
 
     by: str
     asc: bool = True
 
 
 class Paging(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Which part of the answer is wanted; `limit` -1 is all of it."""
+    """The part of the answer to return; a `limit` of -1 is all of it."""
 
     offset: int = 0
     limit: int = DEFAULT_PAGE_ENTITIES
@@ -115,7 +114,7 @@ def whole_entity(given: dict[str, Any]) -> PutEntity | dict[str, Any]:
 
 
 class Entity(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An entity as it is found. `ttl` is never reported but in dumps."""
+    """A stored entity. `ttl` is reported in dumps only."""
 
     id: str
     properties: dict[str, Any] = {}  # msgspec copies the default
@@ -124,7 +123,7 @@ class Entity(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Page(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A part of an answer, and how large the whole is: -1 if it was not counted."""
+    """A page of an answer, and the `total` of all matches: -1 if they were not counted."""
 
     entities: list[Entity] = []  # msgspec copies the default
     total: int = 0
@@ -138,7 +137,8 @@ class Page(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Updated(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The result of an UPDATE: entities selected, and changes that met a value of another type."""
+    """The result of an UPDATE: how many entities matched, and how many changes did not apply
+    because the value had another type."""
 
     num: int = 0
     skipped: int = 0
@@ -188,7 +188,7 @@ Reply: TypeAlias = list[str] | Page | Updated | int | None  # of PUT, GET, UPDAT
 
 
 def changed_topic(table: str) -> str:
-    """Returns the topic of a table's change notices; its end keeps tables apart that begin
+    """Returns the topic of a table's change notices. Its end distinguishes tables whose names begin
     alike."""
     return f"{CHANGED}{table}."
 
@@ -211,7 +211,7 @@ class ChangeNotice(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class DumpPage(msgspec.Struct, frozen=True, kw_only=True):
-    """A piece of a dump. `next` is handed back as `after`; None: this was the last."""
+    """A page of a dump. Pass `next` back as `after`; it is None after the last page."""
 
     dump: bytes
     entities: int

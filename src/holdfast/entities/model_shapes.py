@@ -1,7 +1,7 @@
-"""The shape of a model, worked out once: how its objects become properties and back.
+"""The shape of a model, computed once: how its objects become properties and back.
 
-Both ways are on the path of every call, so an object whose attributes have the names of the store
-is made by handing it the decoded properties as its `__dict__`.
+Every call converts objects, so an object whose attributes are named as in the store simply gets the
+decoded properties as its `__dict__`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -58,7 +58,7 @@ class Shape:
         self.names = frozenset(self.attributes)
         self.key = table.primary.columns
         self.types = {column.name: column.type for column in own}
-        # Where no column has a check, an object that is complete and right is seen at one glance.
+        # If no column has a check, one comparison of types shows that an object is valid.
         self._pick = None
         if len(own) > 1 and all(field.check is None or field.bounds for field in self.fields):
             self._pick = itemgetter(*[field.attribute for field in self.fields])
@@ -81,7 +81,7 @@ class Shape:
         for attribute, name, kind, required, check, _ in self.fields:
             value = values.get(attribute, UNSET)
             if value is None or value is UNSET:
-                # An object that was loaded without the column leaves it as it is in the store.
+                # An object that was loaded without the column does not change it in the store.
                 if required and (value is None or VERSION not in values):
                     raise self._refused(attribute, "is required and not set")
                 if value is None:
@@ -104,7 +104,7 @@ class Shape:
         return not keys or compound_id(keys, hashed=self.table.primary.hashed) == id
 
     def checked_value(self, attribute: str, value: Any) -> Any:
-        """`value` as the column keeps it, or `BadValue`."""
+        """Returns `value` as the column keeps it; raises `BadValue` if it does not fit."""
         field = next(field for field in self.fields if field.attribute == attribute)
         if value is None:
             if field.required:
@@ -136,9 +136,9 @@ class Shape:
         return BadValue(f"{self.table.model}.{attribute} {reason}")
 
     def load(self, model: type[M], found: Iterable[tuple[str, _Found]]) -> list[M]:
-        """Objects of what was found, by id; properties without a column are left out.
+        """Returns objects made from entities, by id; properties without a column are left out.
 
-        The properties become the objects' own, so nobody else may hold on to them.
+        The objects take over the property dicts, so the caller must not use them afterwards.
         """
         objects = []
         new, is_plain, names = object.__new__, self.plain, self.names

@@ -95,7 +95,7 @@ class Model(_Base):
 
     @classmethod
     def all(cls) -> Condition:
-        """Returns the filter that every entity passes."""
+        """Returns the filter that matches every entity."""
         return EVERYTHING
 
     @classmethod
@@ -120,7 +120,7 @@ class Model(_Base):
 
     @classmethod
     def from_entity(cls, entity: Entity) -> Self:
-        """Returns an object of what the store holds; properties without a column are left out."""
+        """Returns an object made from a stored entity, without properties that have no column."""
         return shape_of(cls).load(cls, [(entity.id, entity)])[0]
 
     def __eq__(self, other: object) -> bool:
@@ -177,7 +177,7 @@ def _defaults(
 
 
 def _check_keys(cls: type[Model], primary: Sequence[str], indexes: Sequence[Index]) -> None:
-    """Refuses key columns that the model lacks: every object would be put without them."""
+    """Raises if the model lacks a column of its keys: every object would be put without it."""
     known = {column.name for column in cls.__own__.values()}
     for name in [*primary, *(name for index in indexes for name in index.columns)]:
         if name not in known:
@@ -188,8 +188,7 @@ def _check_keys(cls: type[Model], primary: Sequence[str], indexes: Sequence[Inde
 
 
 def _collect(cls: type[Model], names: Mapping[str, Any]) -> dict[str, Col[Any]]:
-    """Returns the columns of `cls`, inherited ones first, each complete with what its annotation
-    says."""
+    """Returns the columns of `cls`, inherited ones first, each completed from its annotation."""
     columns = dict(cls.__own__)
     annotations = own_annotations(cls, names)
     for attribute, given in cls.__dict__.items():

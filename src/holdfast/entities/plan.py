@@ -18,7 +18,7 @@ from holdfast.entities.schema import Column, Index, Primary, Schema, Table
 
 
 class TablePlan(msgspec.Struct, frozen=True, kw_only=True):
-    """The change of one table. `old` is None for a new one, `new` for one that goes."""
+    """The change of one table. `old` is None for a new table, `new` for one that is removed."""
 
     action: Literal["create", "change", "keep", "remove"]
     old: Table | None = None
@@ -35,7 +35,7 @@ class TablePlan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def primary_changes(self) -> bool:
-        """Ids would come about in another way, which is refused while the table holds entities."""
+        """Whether ids would be made in another way; refused while the table holds entities."""
         if self.old is None or self.new is None:
             return False
         return self.old.primary != self.new.primary
@@ -73,7 +73,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         return all(table.action == "keep" for table in self.tables)
 
     def lines(self) -> list[str]:
-        """Returns the plan in words, one change a line; nothing for what stays."""
+        """Returns the plan in words, one line for each change."""
         changing = [table for table in self.tables if table.action != "keep"]
         return [line for table in changing for line in table.lines()]
 

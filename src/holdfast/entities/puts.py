@@ -1,4 +1,4 @@
-"""PUT: inserts entities, or merges them into those that are there."""
+"""PUT: inserts entities, or merges them into the stored ones."""
 
 from collections.abc import Sequence
 from typing import Any, Final, get_args
@@ -23,7 +23,7 @@ _MAX_EXPIRES: Final = 2**63 - 1
 def put(
     tx: Transaction, access: TableAccess, entities: Sequence[PutEntity], mode: PutMode
 ) -> list[str]:
-    """Writes `entities` and returns their ids, in the order given; one bad entity refuses all."""
+    """Writes `entities` and returns their ids in order; if one is refused, none is written."""
     if mode not in _MODES:
         raise BadQuery(f"the mode of a PUT is merge, replace or insert, not {shown(mode)}")
     writer = EntityWriter(tx, access)
@@ -47,7 +47,7 @@ def put(
 
 
 def live_or_cleared(writer: EntityWriter, id: str, id_part: bytes) -> Stored | None:
-    """Returns the live entity of that id; one that has expired is taken away first. Reads 1 key."""
+    """Returns the live entity with that id; an expired one is removed first. Reads 1 key."""
     stored = writer.tx.get(writer.access.entities + id_part)
     if stored is None:
         return None
@@ -59,7 +59,7 @@ def live_or_cleared(writer: EntityWriter, id: str, id_part: bytes) -> Stored | N
 
 
 def expiry_of(ttl: int, old_expires: int, now_ms: int) -> int:
-    """Returns when an entity put with `ttl` expires: 0 changes nothing, below 0 is never."""
+    """Returns when an entity put with `ttl` expires: 0 keeps its expiry, below 0 is never."""
     if type(ttl) is not int:
         raise BadValue(f"Invalid value for TTL: {ttl!r}", hint="Give whole nanoseconds.")
     if ttl == 0:
@@ -115,9 +115,8 @@ def _write(
 
 
 def check_version(access: TableAccess, id: str, old: Stored | None, if_version: int | None) -> None:
-    """Refuses a write whose writer has seen another version. Version 0 means that it does not
-    exist.
-    """
+    """Raises unless the stored version is the one that the writer expects; 0 means that the entity
+    does not exist."""
     version = 0 if old is None else old.version
     if if_version is not None and if_version != version:
         raise VersionMismatch(

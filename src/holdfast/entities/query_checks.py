@@ -1,4 +1,4 @@
-"""Checks queries by themselves, before any table is read."""
+"""Checks queries before any table is read."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -108,7 +108,7 @@ def _check_value(name: str, value: Any) -> Any:
 
 
 def check_queries(count: int) -> None:
-    """Refuses more queries at once than others should have to wait for."""
+    """Raises if one call has so many queries that others would have to wait too long."""
     if count > MAX_QUERIES:
         raise RequestTooLarge(
             f"{count} queries came at once, at most {MAX_QUERIES} are accepted",

@@ -98,8 +98,7 @@ def write_entity(version: int, expires: int, properties: dict[str, Any]) -> byte
 
 
 def encode_entity(fields: tuple[Any, ...]) -> bytes:
-    """Returns the bytes of a stored form; here it shows whether a number or a text can be stored
-    at all."""
+    """Returns the bytes of a stored form; raises if a number or a text can't be encoded."""
     try:
         return _encode(fields)
     except (OverflowError, UnicodeEncodeError) as error:

@@ -1,4 +1,4 @@
-"""Compares entities with their index entries, in steps, and sets right what differs."""
+"""Compares entities with their index entries, in steps, and repairs what differs."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -26,7 +26,7 @@ class Repaired(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def repair(runner: Runner, table: str, *, dry_run: bool) -> Repaired:
-    """Walks the table and then each index; with `dry_run` it only looks."""
+    """Walks the table and then each index; with `dry_run` it changes nothing."""
     checked = added = removed = recounted = 0
     with runner.view() as reader:
         positions = range(len(access_to(reader, table).indexes))

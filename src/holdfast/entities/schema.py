@@ -20,7 +20,7 @@ PrimaryType = Literal["random", "compound"]
 
 
 class ColumnAdmin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The way in which an administration page should show a column."""
+    """How an administration page should show a column."""
 
     hidden: bool = False
     readonly: bool = False
@@ -29,16 +29,14 @@ class ColumnAdmin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class TableAdmin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The way in which an administration page should show a table. No `list_columns` means all,
-    sorted.
-    """
+    """How an administration page should show a table. No `list_columns` means all, sorted."""
 
     list_columns: tuple[str, ...] = ()
     search_by: tuple[str, ...] = ()
 
 
 class Column(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A column: what a mapper may expect under `name`, and what a strict table insists on."""
+    """A column: the values that a mapper expects under `name`, and that a strict table enforces."""
 
     name: str
     type: ColumnType
@@ -65,7 +63,7 @@ class Column(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Primary(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The origin of the ids of a table: random, or computed from `columns`."""
+    """How the ids of a table are made: at random, or computed from `columns`."""
 
     type: PrimaryType = "random"
     columns: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Schemas as YAML: what `/schemadump` answers, and what a model says of itself.
+"""Writes schemas as YAML, for `/schemadump` and for models.
 
 Reading the text again gives the same records.
 """
@@ -12,8 +12,7 @@ from holdfast.entities.schema import Column, ColumnAdmin, Index, Schema, Table, 
 
 
 def dump_schema(schema: Schema, *, filled: bool = True) -> str:
-    """Returns the schema as YAML, with all defaults filled in, or else with only what differs from
-    them.
+    """Returns the schema as YAML, with all defaults, or only with what differs from them.
 
     >>> print(dump_schema(Schema(name="shop", tables=(Table(schema="shop", name="Users"),))))
     schema: shop
@@ -46,7 +45,7 @@ def dump_schema(schema: Schema, *, filled: bool = True) -> str:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes every value out: an alias helps no reader."""
+    """Writes every value in full, without YAML aliases."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True

@@ -2,9 +2,9 @@
 
     reading = read_schemas([("shop.schema.yaml", text), ...])
     reading.schemas    the schemas, each collected from its files
-    reading.problems   errors, which refuse a deploy, and warnings, such as keys that nobody knows
+    reading.problems   errors, which prevent a deploy, and warnings, such as unknown keys
 
-`load_schemas` and `parse_schema` are the same for callers who want the schemas or an exception.
+`load_schemas` and `parse_schema` return the schemas or raise an exception instead.
 """
 
 import re

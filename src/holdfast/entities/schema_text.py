@@ -81,7 +81,7 @@ class Text:
             self.problems.append(Problem(problem.place, more, problem.severity))
 
     def nearest(self, word: str, known: Sequence[str]) -> str:
-        """A question for the end of a message: `, did you mean 'Text'?`, or nothing."""
+        """Returns a question for the end of a message, `, did you mean 'Text'?`, or nothing."""
         if sum(self._noted.values()) > MAX_SCHEMA_PROBLEMS:
             return ""
         return nearest(word, known)
@@ -94,7 +94,7 @@ class Text:
     ) -> Iterator[tuple[str, yaml.Node, yaml.Node]]:
         """Yields name, node of the name, and node of the value; nothing for null.
 
-        Each name comes once: a repetition is a problem, `<<` brings in what is not written out.
+        Each name comes once: a repeated one is a problem, and `<<` adds names that are not there.
         """
         if node is None or is_null(node):
             return
@@ -140,7 +140,7 @@ class Text:
         return list(node.value)
 
     def word(self, node: yaml.Node | None, what: str) -> str:
-        """Text as written, whatever it looks like to YAML; null is empty."""
+        """Returns text as written, whatever YAML would take it for; null is empty."""
         if node is None or (is_null(node) and node.value in ("", "~")):
             return ""
         if not isinstance(node, yaml.ScalarNode):

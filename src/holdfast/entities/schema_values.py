@@ -1,7 +1,7 @@
 """The values that a schema file gives to its columns: `default` and `choices`.
 
-A Text column takes them as written, so that `no`, `on` and `1e3` stay texts; every other type
-takes what YAML means by them, if it fits.
+A Text column takes them as written, so that `no`, `on` and `1e3` stay texts; every other type takes
+the value that YAML reads, if it fits.
 """
 
 from datetime import date

@@ -86,7 +86,7 @@ def find(
 
 
 class AnswerMeter:
-    """Counts the bytes of the entities in one answer, of one query or of several together."""
+    """Limits the bytes of the entities in one answer, of one query or of several together."""
 
     __slots__ = ("size",)
 
@@ -106,8 +106,7 @@ class AnswerMeter:
 
 
 def find_all(reader: Reader, access: TableAccess, selection: Selection) -> Found:
-    """Returns every entity of the selection once, in kept form, for those that will write them
-    again."""
+    """Returns every entity of the selection once, in kept form, for callers that write it back."""
     if isinstance(selection, ByIds):
         return load(reader, access, list(dict.fromkeys(selection.ids)), access.kept)
     return find(reader, access, selection, access.kept, 0, NO_LIMIT, False)
@@ -234,7 +233,7 @@ def live_size(reader: Reader, access: TableAccess) -> int:
 
 
 def expired_range(access: TableAccess, now_ms: int) -> tuple[bytes, bytes]:
-    """Returns the range of expiries that have come, of entities that are not removed yet."""
+    """Returns the key range of entities that have expired but are not removed yet."""
     return access.expiring, access.expiring + pack_int(now_ms + 1)
 
 
@@ -318,9 +317,9 @@ def _has_expired(reader: Reader, access: TableAccess, now_ms: int) -> bool:
 
 
 def _skip_by_milestones(reader: Reader, selection: ByIndex, offset: int) -> tuple[ByIndex, int]:
-    """Returns a selection that begins nearer to the page, and how many entries are left to pass by.
+    """Returns a selection that begins nearer to the page, and how many entries are left to skip.
 
-    Only that of a single stretch: of several, no one knows beforehand which of them are passed by.
+    It works for a single stretch only: of several, it is not known beforehand which are skipped.
     """
     [(fixed, stretches), *more] = selection.groups
     if more or len(stretches) != 1:
@@ -348,7 +347,7 @@ def _take(entries: Iterator[tuple[bytes, bytes]], limit: int, now_ms: int) -> li
 
 
 def _skip(entries: Iterator[tuple[bytes, bytes]], limit: int, now_ms: int) -> int:
-    """Passes by the next live entries, at most `limit`, and counts them."""
+    """Skips the next live entries, at most `limit`, and returns how many there were."""
     passed = 0
     for _, value in entries:
         if len(value) == 2 or not is_expired_entry(value, now_ms):
@@ -383,9 +382,9 @@ def _with_order(
 
 
 def _count_stretches(reader: Reader, access: TableAccess, selection: ByIndex) -> int:
-    """Returns the number of live entries, by milestones; entries that have expired are taken off.
+    """Returns the number of live entries: those that the milestones count, less the expired ones.
 
-    If very many have expired and were not yet removed, walking the selection is cheaper.
+    If very many have expired and are not removed yet, walking the selection is cheaper.
     """
     now_ms, index = to_ms(reader.now), selection.index
     expired = list(reader.scan(*expired_range(access, now_ms), limit=WALKED_ENTRIES))

@@ -1,4 +1,4 @@
-"""Selections that are put together first and made later.
+"""Statements: selections that are composed first and executed later.
 
 select(User).where(User.name == "ann").order_by(User.rank.desc()).limit(10)
 """
@@ -23,7 +23,7 @@ Order = Ordering | Col[Any] | str
 
 
 class Page(msgspec.Struct, Generic[M], frozen=True):
-    """A part of an answer as objects, and how large the whole is: -1 if it was not counted."""
+    """A page of objects, and the `total` of all matches: -1 if they were not counted."""
 
     items: list[M]
     total: int = 0
@@ -40,7 +40,7 @@ class Page(msgspec.Struct, Generic[M], frozen=True):
 
 
 class Select(msgspec.Struct, Generic[M], frozen=True, kw_only=True):
-    """A selection that has not been made yet. Each method gives a new one."""
+    """A selection to be executed later. Each method returns a new one."""
 
     model: type[M]
     filters: tuple[Filter, ...] = ()
@@ -51,14 +51,14 @@ class Select(msgspec.Struct, Generic[M], frozen=True, kw_only=True):
     counted: bool = True
 
     def where(self, *filters: Where) -> Self:
-        """Filters that must match, beside those already there."""
+        """Adds filters, all of which must match."""
         return msgspec.structs.replace(self, filters=self.filters + flat(filters))
 
     def order_by(self, order: Order) -> Self:
         return msgspec.structs.replace(self, order=ordering(order))
 
     def limit(self, limit: int) -> Self:
-        """Limits the answer to so many objects; -1 for all."""
+        """Limits the answer to this many objects; -1 for all."""
         return msgspec.structs.replace(self, most=limit)
 
     def offset(self, offset: int) -> Self:
@@ -80,7 +80,7 @@ def select(model: type[M]) -> Select[M]:
 
 
 def flat(filters: Iterable[Where | Change]) -> tuple[Filter, ...]:
-    """The filters one by one, however they were joined."""
+    """Yields the filters one by one, however they were joined."""
     found: list[Filter] = []
     for each in filters:
         if isinstance(each, Filter):
@@ -148,7 +148,7 @@ def select_options(chosen: Select[M]) -> dict[str, Any]:
 
 
 def texts(ids: tuple[str, ...]) -> tuple[str, ...]:
-    """Returns the ids, if that is what they are."""
+    """Returns `ids`; raises unless each is text."""
     for id in ids:
         if not isinstance(id, str):
             raise BadQuery(

@@ -1,4 +1,4 @@
-"""How large tables are, and how far their indexes."""
+"""Statistics of tables: their sizes, and the state of their indexes."""
 
 from typing import Final, Literal
 
@@ -26,7 +26,7 @@ class IndexStats(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TableStats(msgspec.Struct, frozen=True, kw_only=True):
-    """A table: sizes in bytes are those of a sample, multiplied."""
+    """The size of a table; sizes in bytes are extrapolated from a sample."""
 
     num_rows: int
     data_size: int
@@ -61,7 +61,7 @@ def _size(number: float) -> str:
 def all_tables(
     reader: Reader, after: str | None = None, limit: int | None = None
 ) -> dict[str, TableStats]:
-    """Returns the figures of all tables, or of up to `limit` behind `after`, then by name."""
+    """Returns the figures of all tables, or of up to `limit` after `after`, then by name."""
     names = [stored.table.full_name for stored in stored_tables(reader)]
     if after is not None or limit is not None:
         names.sort()

@@ -1,4 +1,4 @@
-"""Entities on a store: each operation its own transaction, and what takes more than one."""
+"""Entities on a store: one transaction per operation, and operations that take several."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -86,10 +86,10 @@ class StoreEntities(_PerCall):
     def build(
         self, *, most: int | None = None, progress: Callable[[int], None] | None = None
     ) -> int:
-        """Builds and clears indexes until nothing is left to do, in steps between which others
-        write.
+        """Builds and clears indexes until nothing is left to do, in steps; others can write between
+        them.
 
-        Returns the number of steps, at `most` as many as that; `progress` is told it after each.
+        Returns the number of steps, at most `most`; `progress` is called with it after each.
         Reads 2 keys and writes 1 for each entity and index that is built.
         """
         steps = 0
@@ -112,7 +112,7 @@ class StoreEntities(_PerCall):
 
     @operation(reads=True)
     def check(self, table: str) -> Repaired:
-        """Compares every entity of a table with its index entries; says what `repair` would do.
+        """Compares every entity of a table with its index entries; returns what `repair` would do.
 
         Works in steps. Reads 1 key for each entity and 4 for each index entry.
         """
@@ -122,8 +122,8 @@ class StoreEntities(_PerCall):
     def repair(self, table: str) -> Repaired:
         """Adds missing index entries, removes wrong ones, and counts them again.
 
-        Works in steps; nothing of it is needed in normal operation. Reads 1 key for each entity and
-        4 for each index entry, writes 1 for each entry that was wrong.
+        Works in steps. It is not needed in normal operation. Reads 1 key for each entity and 4 for
+        each index entry, writes 1 for each entry that was wrong.
         """
         return repairs.repair(self._runner, table, dry_run=False)
 
@@ -144,10 +144,10 @@ class StoreEntities(_PerCall):
     def load(self, table: str, dump: bytes | Iterable[bytes], *, atomic: bool = False) -> int:
         """Writes dumped entities under the ids they had, replacing what is there; returns how many.
 
-        `dump` is the bytes of a dump, whole or in pieces of any size. Works in steps: a document
-        that is damaged, or that the table refuses, ends it with `BadDump`, and what came before it
-        stays. With `atomic`, all of it is one transaction and nothing stays; then a dump may have
-        64 MiB.
+        `dump` is the bytes of a dump, whole or in pieces of any size. Works in steps: at a document
+        that is damaged, or that the table refuses, it raises `BadDump`, and the entities before it
+        stay loaded. With `atomic`, all of it is one transaction of at most 64 MiB, and then nothing
+        stays.
         """
         from holdfast.entities import dumps
 
@@ -178,10 +178,10 @@ class StoreEntities(_PerCall):
     def dump_some(
         self, table: str, *, format: DumpFormat = "bson", after: str | None = None
     ) -> DumpPage:
-        """Returns a piece of a dump, for those who can't hold a snapshot: hand `next` back as
-        `after`.
+        """Returns a page of a dump, for callers that can't hold a snapshot open: pass `next` back
+        as `after`.
 
-        Each piece is consistent in itself. Reads 500 keys.
+        Each page is consistent in itself. Reads 500 keys.
         """
         from holdfast.entities import dumps
 

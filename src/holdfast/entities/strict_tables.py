@@ -24,10 +24,10 @@ def check_entity(
     names: Iterable[str],
     is_whole: bool,
 ) -> None:
-    """Refuses what does not fit the columns of a strict table, naming table, id, column and reason.
+    """Raises for a value that does not fit its column, with table, id, column and reason.
 
-    `names` are the properties that were written; a whole entity must also have all that is
-    required."""
+    `names` are the properties that were written. A whole entity must also have all required
+    properties."""
     columns = access.strict or {}
     for name in names:
         column = columns.get(name)

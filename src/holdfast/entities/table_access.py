@@ -1,8 +1,7 @@
-"""How a deployed table is reached: prefixes, key columns and indexes, worked out once and kept
-while it stays the same.
+"""Access to a deployed table: its prefixes, key columns and indexes, computed once and cached.
 
-An access is a pure function of the stored table's bytes, so that remembering it is no state: a
-new deployment stores other bytes, and gets another access in the very next transaction."""
+An access is a pure function of the stored table's bytes, so the cache needs no invalidation: a new
+deployment stores other bytes, and the next transaction uses another access."""
 
 from collections.abc import Iterable
 from typing import Any, Final
@@ -54,7 +53,7 @@ class IndexAccess:
         return None if self.sparse and values == self.nulls else values
 
     def has_same_values(self, old: dict[str, Any], new: dict[str, Any]) -> bool:
-        """Returns whether all columns have the very same objects; equal ones are not looked for."""
+        """Returns whether all columns hold identical objects; equal objects are not compared."""
         return all([old.get(column) is new.get(column) for column in self.columns])
 
     def has_null(self, properties: dict[str, Any]) -> bool:
@@ -135,8 +134,8 @@ def _names(reader: Reader) -> list[str]:
 
 
 class _TableKey:
-    """The key of a table, and the bytes found there last: comparing them costs less than looking
-    for them in the memo of all tables."""
+    """The key of a table, and the bytes that were found there last: comparing them is cheaper than
+    a lookup in the cache of all tables."""
 
     __slots__ = ("found", "key")
 

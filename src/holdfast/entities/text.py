@@ -1,11 +1,11 @@
-"""How text is compared: without regard to case, accents and repeated blanks.
+"""Normalises text for comparison: without regard to case, accents and repeated blanks.
 
 Text is stored and returned as it was sent. Its normal form serves ids that are computed from
 columns, and every comparison in an index or a filter.
 
-A long text is normalised piece by piece. The functions of Python hold the interpreter until they
-have read all of it, and `unicodedata.normalize` sorts the marks behind a letter in quadratic time:
-a text of 160 KB took half a minute."""
+A long text is normalised piece by piece. Python's functions hold the interpreter until they have
+read all of it, and `unicodedata.normalize` sorts the marks after a letter in quadratic time: a text
+of 160 KB took half a minute."""
 
 import itertools
 import re
@@ -25,7 +25,7 @@ _FEW: Final = 8  # letters that are removed one by one
 
 
 def normalise(text: str) -> str:
-    """`text` in lower case, without accents, each run of blanks cut to its first.
+    """Returns `text` in lower case, without accents, each run of blanks reduced to its first.
 
     >>> normalise("Ångström"), normalise("  lead  trail  "), normalise("ΣΑΣ")
     ('angstrom', ' lead trail ', 'σας')
@@ -45,8 +45,8 @@ def normalise(text: str) -> str:
 def _decomposed(text: str) -> Iterator[str]:
     """Yields NFD without nonspacing marks, in pieces.
 
-    Marks that are sent go first: what is left behind each letter is then short, except for the few
-    marks that take space, whose runs are sorted here.
+    Nonspacing marks in the text are removed first, so that few are left after each letter. Runs of
+    the other marks, which are rare, are sorted here.
     """
     pieces = (text[begin : begin + _PIECE] for begin in range(0, len(text), _PIECE))
     parts = [_without_marks(piece, are_starters=False) for piece in pieces]
@@ -106,8 +106,8 @@ def _lower(text: str) -> str:
 
 
 def _cut_between_words(text: str) -> Iterator[str]:
-    """Yields pieces of a text with sigmas, cut where no sigma looks across: between letters of
-    ASCII, or in a run of sigmas, of which all but the first and the last have one form."""
+    """Yields pieces of a text with sigmas, cut where no sigma depends on the other side: between
+    ASCII letters, or inside a run of sigmas, where only the first and the last depend on others."""
     text = _INNER_SIGMA.sub(_SMALL_SIGMA, text)
     begin = 0
     while begin < len(text):

@@ -1,4 +1,4 @@
-"""The types of columns, each with all that schemas, models, strict tables and generators ask of it.
+"""The types of columns, each with all that schemas, models, strict tables and generators need.
 
 A type is one entry of `COLUMN_KINDS`; its name is listed in `ColumnType` for type checkers. How a
 value is stored, sorted and sent depends on the Python type of the value, not on its column (see
@@ -253,5 +253,5 @@ def meduza_type(type: str) -> str:
 
 
 def is_now(type: str, default: Any) -> bool:
-    """Returns whether a column's default is the moment in which an entity is made."""
+    """Returns whether a column's default is the time at which an entity is created."""
     return bool(default == NOW and COLUMN_KINDS[type].has_now)

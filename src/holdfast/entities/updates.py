@@ -1,8 +1,7 @@
-"""UPDATE: what each change does to an entity.
+"""UPDATE: applies changes to entities.
 
-The changes of a query are checked once, before anything is selected, and then applied in the order
-of the list to one entity after the other. A change that meets a value of a type that it can't work
-on leaves it alone."""
+The changes of a query are checked once, before anything is selected, and then applied to each
+entity in the order of the list. A change leaves a value alone whose type it can't be applied to."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -68,8 +67,7 @@ class ChangedEntity:
 
 
 def check_changes(changes: Sequence[Change]) -> list[Change]:
-    """Returns the changes with their values in kept form, or the reason why no entity could take
-    them."""
+    """Returns the changes with their values in kept form; raises if no entity could take them."""
     return [_check(change) for change in changes]
 
 

@@ -1,14 +1,15 @@
-"""The values that an entity can hold, and how they are kept.
+"""The values that an entity can hold, and the form in which they are kept.
 
-    Int, Uint   int, -2^63 .. 2^64 - 1          Set    set: an extension that holds its elements in
-    order Float       float, bit for bit              List   list or tuple Text        str
-    Map    dict with text keys Bool        bool                            null   None Binary
-    bytes Timestamp   datetime in whole milliseconds; one outside the years 1 to 9999 is an
-    `Instant`
+    Int, Uint   int, -2^63 .. 2^64 - 1       Set         set: an extension with sorted elements
+    Float       float, bit for bit           List        list or tuple
+    Text        str                          Map         dict with text keys
+    Bool        bool                         null        None
+    Binary      bytes                        Timestamp   datetime in whole milliseconds; an
+                                                         `Instant` outside the years 1 to 9999
 
-The *kept* form of a value is what msgspec writes as it is: that of a Set is an `Ext`, all others
-are themselves. It is the form in which values are merged, updated and indexed; only what leaves the
-layer is turned into sets."""
+The *kept* form of a value is what msgspec can encode directly: a Set is kept as an `Ext`, every
+other value as itself. Values are merged, updated and indexed in this form; a Set becomes a Python
+set only when it leaves the layer."""
 
 import struct
 from collections.abc import Iterable
@@ -67,8 +68,7 @@ def keep(value: Any, depth: int = 1) -> Any:
 
 
 def keep_properties(properties: dict[str, Any]) -> dict[str, Any]:
-    """Returns the kept form of all properties; one called `id` is dropped, as the id is kept
-    apart."""
+    """Returns the kept form of all properties, without `id`, which is stored separately."""
     if _PLAIN.issuperset(map(type, properties.values())) and _named[tuple(properties)]:
         return properties
     return _keep_carefully(properties)
@@ -124,7 +124,7 @@ def unstorable(error: OverflowError | UnicodeEncodeError) -> BadValue:
 
 
 def _keep_extension(value: Ext) -> Any:
-    """Returns a Set or an Instant in their stored form, which anyone may send as msgpack."""
+    """Checks a Set or an Instant that came in its stored form: clients can send it as msgpack."""
     try:
         if value.code == SET_CODE:
             return keep_set(_decode_list(value.data))
@@ -159,8 +159,7 @@ def give(kept: Any) -> Any:
 
 
 def extension(code: int, data: memoryview | bytes) -> Any:
-    """Turns stored extensions into what a caller gets: for the decoders of those that read
-    entities."""
+    """Converts a stored extension to the value that a caller gets; for decoders."""
     if code == SET_CODE:
         return {_instant(element) for element in _decode_list(data)}
     return order.read_instant(bytes(data))
@@ -183,7 +182,7 @@ def _instant(element: Any) -> Any:
 
 
 def _moment(moment: datetime) -> datetime:
-    """`moment` in UTC and whole milliseconds. One without a time zone is taken to be in UTC."""
+    """Returns `moment` in UTC and whole milliseconds; without a time zone it is taken as UTC."""
     try:
         utc = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except OverflowError:
@@ -193,7 +192,7 @@ def _moment(moment: datetime) -> datetime:
 
 
 def check_name(name: Any) -> str:
-    """`name` itself if a property, or a key of a Map, may have it."""
+    """Returns `name` if it can name a property or a key of a Map; raises otherwise."""
     if not isinstance(name, str) or "\0" in name:
         raise BadValue(f"{name!r} is not a name for a property: it must be text without U+0000")
     return name

@@ -1,12 +1,12 @@
-"""Checks that arguments have the types that their signatures name; `BadArgument` says what came.
+"""Checks arguments against the types in their method's signature, and raises `BadArgument`.
 
-The server decodes requests into these types. A caller in the same process is not so bound: without
-this check `count="3"` would be a `TypeError` from somewhere below, and `klass=None` a record that
-nobody can read again. `check_argument_types` decorates a class of operations. The check of a method
-is built from its signature at the first call, and costs a microsecond or less from then on.
+The server decodes requests into these types, but a caller in the same process can pass anything:
+without this check `count="3"` would raise a `TypeError` deep inside, and `klass=None` would store a
+record that can't be read. `check_argument_types` decorates a class of operations. The check of a
+method is built from its signature on the first call, and costs at most a microsecond from then on.
 
-The methods that are called most are marked with `checks_itself`: their first lines accept the usual
-arguments, and pass all others to `check`.
+The hottest methods are marked with `checks_itself`: their first lines accept the usual arguments
+and pass all others to `check`.
 """
 
 import functools
@@ -55,9 +55,9 @@ class _Checks(NamedTuple):
 
 
 def check_argument_types(layer: Layer) -> Layer:
-    """Has the public methods of `layer` check their arguments, its own and those of its bases.
+    """Makes the public methods of `layer`, inherited ones included, check their arguments.
 
-    Those that a store runs in transactions are checked in their layer, and left alone here.
+    Methods that a store runs in a transaction are checked in their layer, not here.
     """
     # In their order, which is that of the reference.
     names = [name for base in layer.__mro__ for name in vars(base) if not name.startswith("_")]
@@ -78,9 +78,9 @@ def checks_itself(method: Method) -> Method:
 
 
 def check(method: Callable[..., Any], given: Mapping[str, Any]) -> None:
-    """Refuses what is not of its kind among the arguments of `method`.
+    """Raises `BadArgument` for an argument of `method` that has the wrong type.
 
-    `given` are all of them, by name and in their order: the `locals()` with which it begins.
+    `given` holds all arguments by name, in order: `locals()` at the start of the method.
     """
     for name, fits in _unsure(method, tuple(map(type, given.values()))):
         if not fits(given[name]):

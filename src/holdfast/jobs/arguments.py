@@ -1,4 +1,4 @@
-"""Checks of arguments: names, numbers and JSON."""
+"""Validates arguments: names, numbers and JSON."""
 
 import re
 from collections.abc import Callable
@@ -34,7 +34,7 @@ EMPTY_NAME: Final = "must not be empty"
 
 
 class JsonText(str):
-    """JSON that is kept as the very text it is; a plain str would become a JSON string."""
+    """JSON text that is stored as it is; a plain str would be encoded as a JSON string."""
 
 
 def number_from(text: str) -> float | None:
@@ -56,7 +56,7 @@ def check_time(now: float) -> float:
 
 
 def check_numbers(**numbers: float | None) -> None:
-    """Refuses what is not a finite number, by the name of its argument."""
+    """Raises `BadArgument` for the first argument that is not a finite number."""
     for name, number in numbers.items():
         if number is not None and not isfinite(number):
             raise BadArgument.named(name, f"must be a finite number, not {number}")
@@ -109,8 +109,8 @@ def json_text(value: Any, argument: str = "data") -> str:
 def json_data(value: Any, argument: str = "data") -> str | bytes:
     """Like `json_text`; a long text is returned as the bytes that are stored.
 
-    A text of megabytes is not decoded again for each purpose: that holds the interpreter for 50 ms,
-    if one of its letters makes it wide.
+    A text of megabytes is not decoded again: one wide character is enough to make that hold the
+    interpreter for 50 ms.
     """
     if type(value) is JsonText:
         text = str(value)
@@ -137,7 +137,7 @@ def json_data(value: Any, argument: str = "data") -> str | bytes:
 
 
 def check_json(value: Any, argument: str = "data", *, by_parts: bool = False) -> None:
-    """Refuses data that JSON would not give back: a datetime, say, would come back as text."""
+    """Refuses data that would not survive JSON: a datetime, for example, would return as text."""
     unfit = unfit_in(value, argument, by_parts=by_parts)
     if unfit is not None:
         raise BadArgument(
@@ -155,7 +155,7 @@ def check_bytes(data: bytes, what: str) -> bytes:
     """Returns JSON that is neither larger nor deeper than what a job may carry."""
     if (size := len(data)) > MAX_JOB_DATA_BYTES:
         raise JobTooLarge(f"{what} has {size} bytes, at most {MAX_JOB_DATA_BYTES} fit")
-    # Deeper than there are brackets it can't be, and most have few.
+    # The depth is at most the number of opening brackets, and most texts have few.
     if data.count(b"[") + data.count(b"{") > MAX_JOB_DATA_DEPTH and (
         (depth := _depth(data)) > MAX_JOB_DATA_DEPTH
     ):
@@ -167,7 +167,7 @@ def check_bytes(data: bytes, what: str) -> bytes:
 
 
 def _depth(data: bytes) -> int:
-    """Returns how deep lists and objects of JSON are nested, piece by piece.
+    """Returns how deeply lists and objects are nested in JSON, scanning it piece by piece.
 
     >>> _depth(rb'[{"a": "[[[", "\\\\\\"[": 1}, []]')
     2
@@ -188,12 +188,12 @@ def _depth(data: bytes) -> int:
 
 
 def shortened(text: str) -> str:
-    """Returns the part of an argument that an error shows: all of it, or its beginning."""
+    """Returns an argument as an error shows it: whole, or cut after its beginning."""
     return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}..."
 
 
 def is_unicode(text: str) -> bool:
-    """Returns whether the text has bytes; one with a half of a surrogate pair has none."""
+    """Returns whether the text can be encoded; half of a surrogate pair can't."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -254,14 +254,14 @@ def number_text(number: float) -> str:
 
 
 def plain(number: float) -> float | int:
-    """`number` as an int if it is whole, so that JSON shows no decimal point."""
+    """Returns `number` as an int if it is whole, so that JSON shows no decimal point."""
     return int(number) if number == int(number) else number
 
 
 def cut_message(message: str, longest: int = MAX_JOB_MESSAGE_CHARS) -> str:
     """Returns a message of at most `longest` characters, with a mark where it was cut.
 
-    Bytes that were no UTF-8 become question marks: a job must be able to fail whatever it says.
+    Bytes that are not UTF-8 become question marks: a job must be able to fail with any message.
     """
     if not message.isascii():
         message = message.encode("utf-8", "replace").decode()

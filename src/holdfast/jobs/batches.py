@@ -4,8 +4,8 @@ A batch is opened, jobs are put into it, and it is closed. When it is closed and
 complete, its job `on_success` is put; when all are settled (complete, failed or canceled), its job
 `on_settled`. Each is put once, in the transaction that settles the last job.
 
-The outcomes are counters, so a million jobs cost no more for each than a few. While the batch is
-open, nothing reads them.
+Outcomes are counters, so a job of a large batch costs no more than one of a small batch. Nothing
+reads them while the batch is open.
 """
 
 from typing import TYPE_CHECKING, Final, Literal
@@ -72,7 +72,7 @@ class BatchOperations:
 
     @operation(reads=True)
     def batch_jobs(self, id: str, *, after: str = "", count: int = 25) -> list[str]:
-        """Returns ids of the batch's jobs in the order of their ids, those behind `after`.
+        """Returns ids of the batch's jobs, in the order of the ids, beginning after `after`.
 
         Reads 1 key for each.
         """
@@ -80,9 +80,9 @@ class BatchOperations:
 
     @operation()
     def batch_forget(self, id: str) -> bool:
-        """Forgets a batch whose jobs are all settled; the jobs stay. Says whether it existed.
+        """Forgets a batch whose jobs are all settled; the jobs stay. Returns whether it existed.
 
-        Removes at most `JOBS_PER_STEP` of its entries; `store.jobs` goes on until all are gone.
+        Removes at most `JOBS_PER_STEP` of its entries; `store.jobs` repeats it until all are gone.
         Reads 2 keys and writes 2 for each.
         """
         existed = load(self._ledger, check_name(id, "id")) is not None
@@ -209,9 +209,9 @@ def put_callbacks(ledger: "Ledger", id: str, now: float) -> None:
 
 
 def _as_it_fits(ledger: "Ledger", callback: NewJob, now: float) -> NewJob | None:
-    """Returns the callback without what would be refused by now, or None if its time is over.
+    """Returns the callback without options that are no longer valid; None if its time is over.
 
-    A refusal would undo the completion of the batch's last job, again and again.
+    A refused callback would undo the completion of the batch's last job, every time it is tried.
     """
     if callback.expires is not None and callback.expires <= now:
         return None

@@ -1,12 +1,11 @@
 """Breakdowns: the statistics of a queue by class, tag and worker, day by day.
 
-A job that ends is noted behind the queue's flow, which its completion writes anyway; see
-statistics.py. When the notes fill `MAX_NOTES_BYTES`, or another day begins, they are counted in the
-records of their day: one for all jobs, and one for each class, worker and tag of `stats-tags`. So a
-completion touches no further key, and about one in seventy touches a few.
+When a job ends, a note about it is appended to the queue's flow, a record that every completion
+writes anyway (see statistics.py). When the notes fill `MAX_NOTES_BYTES`, or another day begins,
+they are added to the records of their day: one for all jobs, and one for each class, worker and tag
+of `stats-tags`. So most completions touch no further key; about one in seventy touches a few.
 
-A day keeps `MAX_STATS_NAMES` names of a kind; what comes under others is counted in one record for
-all of them.
+A day keeps at most `MAX_STATS_NAMES` names of each kind; all other names share one record.
 """
 
 import struct

@@ -1,9 +1,9 @@
-"""Bulk actions: one thing is done to all jobs that a search finds, in bounded steps.
+"""Bulk actions: apply one change to all jobs that a search finds, in bounded steps.
 
-An action is a record, so it survives a crash: the expiry of the store takes one step after the
-other, in the server's background task or with later writes of a library. A caller that does not
-want to wait for that calls `bulk_step` until the action has ended. Between two steps others write,
-and anyone can read how far it is, or stop it.
+An action is a stored record, so it survives a crash. Its steps are run by the store's expiry: by
+the server's background task or, in a library, along with later writes. A caller that wants it done
+now calls `bulk_step` until the action has ended. Other writes go on between two steps, and anyone
+can read the action's progress or stop it.
 """
 
 from typing import TYPE_CHECKING, Final, Literal, get_args
@@ -35,10 +35,10 @@ _ARGUMENTS: Final = {"move": "queue", "tag": "tag", "untag": "tag", "priority": 
 
 
 class BulkAction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An action on all jobs of a search, and how far it is.
+    """An action on all jobs that match a search, and its progress.
 
-    Of the `searched` jobs, of about `of`, it has `changed` some. Those that it has `passed_over`
-    fitted the search and could not be changed: one that others depend on can't be canceled, say.
+    It has `searched` jobs so far, of about `of`, and `changed` some of them. The jobs that it has
+    `passed_over` match but can't be changed: a job that others depend on can't be canceled, say.
     """
 
     id: str
@@ -78,23 +78,23 @@ class BulkOperations:
         id: str | None = None,
         now: float | None = None,
     ) -> BulkAction:
-        """Starts to cancel, retry, move, tag, untag or run now all jobs that fit `search`, or to
-        change their priority.
+        """Starts an action on all jobs that match `search`: "cancel", "retry", "move", "tag",
+        "untag", "priority" or "run" (now).
 
         >>> _ = store.jobs.put("emails", id="welcome", delay=600)
         >>> action = store.jobs.bulk_start("run", JobSearch(queue="emails", state="scheduled"))
         >>> store.jobs.bulk_step(action.id).changed
         1
 
-        "move" takes the `queue`, "tag" and "untag" the `tag`, "priority" the `priority`. It goes on
-        by itself, step by step; `bulk` says how far it is. Reads a counter for each list to search,
-        writes 2 keys.
+        "move" takes the `queue`, "tag" and "untag" the `tag`, "priority" the `priority`. The action
+        continues in the background, step by step; `bulk` returns its progress. Reads a counter for
+        each list to search, writes 2 keys.
         """
         return start(self._ledger, action, search, queue, tag, priority, id, self._ledger.time(now))
 
     @operation()
     def bulk_step(self, id: str, *, now: float | None = None) -> BulkAction:
-        """Takes the next step of an action: looks at `JOBS_PER_STEP` jobs, changes those that fit.
+        """Runs the next step of an action: looks at `JOBS_PER_STEP` jobs, changes those that match.
 
         Costs what the action does for each of them.
         """
@@ -112,7 +112,7 @@ class BulkOperations:
 
     @operation(reads=True)
     def bulks(self) -> list[BulkAction]:
-        """Returns all actions that run, or ended within a week. Reads 1 key for each."""
+        """Returns all actions that are running or ended within a week. Reads 1 key for each."""
         return kept(self._ledger)
 
 
@@ -194,11 +194,11 @@ def _check(action: str, given: dict[str, str | float | None]) -> None:
 
 
 def step(ledger: Ledger, record: BulkAction, now: float) -> BulkAction:
-    """Does what is wanted to those of the next `JOBS_PER_STEP` jobs that fit."""
+    """Applies the action to those of the next `JOBS_PER_STEP` jobs that match."""
     if record.state != "running":
         return record
     place = read_cursor(record.cursor) if record.cursor else first_place(ledger, record.search)
-    # First found, then changed: a change moves jobs in the lists that are searched.
+    # All are found before the first is changed: a change moves jobs in the lists being searched.
     found = [job.jid for job in walk(ledger, record.search, place, JOBS_PER_STEP) if job]
     changed = _change_all(ledger, record, found, now)
     record = msgspec.structs.replace(
@@ -213,7 +213,7 @@ def step(ledger: Ledger, record: BulkAction, now: float) -> BulkAction:
 
 
 def stop(ledger: Ledger, record: BulkAction, now: float) -> BulkAction:
-    """Ends an action that runs, before its time."""
+    """Ends a running action early."""
     return _end(ledger, record, "stopped", now) if record.state == "running" else record
 
 
@@ -226,7 +226,7 @@ def _end(
 
 
 def _change_all(ledger: Ledger, record: BulkAction, jids: list[str], now: float) -> int:
-    """Does what is wanted to each job that it can be done to; returns how many these are."""
+    """Applies the action to each job that can be changed; returns how many were."""
     changed, needed = 0, jids
     while needed:
         waiting, needed = needed, []
@@ -242,7 +242,7 @@ def _change_all(ledger: Ledger, record: BulkAction, jids: list[str], now: float)
 
 
 def _change(ledger: Ledger, record: BulkAction, job: JobRecord, now: float) -> bool:
-    """Does what is wanted to one job; returns whether it could be done and was not done before."""
+    """Applies the action to one job; returns whether that changed anything."""
     match record.action:
         case "cancel" if job.state != COMPLETE:
             cancel_jobs(ledger, [job.jid], now)
@@ -280,7 +280,7 @@ def _carries(job: JobRecord, tag: Tag) -> bool:
 
 
 def continue_bulk(tx: Transaction, subject: bytes) -> bool:
-    """Takes the next step of an action, or forgets one that ended long ago; a remover."""
+    """Runs the next step of an action, or forgets one that ended long ago; called by expiry."""
     ledger = Ledger(tx)
     record = load(ledger, subject.decode())
     if record is None:

@@ -1,4 +1,4 @@
-"""Canceling: jobs disappear with all that belongs to them."""
+"""Cancellation: removes jobs and everything that belongs to them."""
 
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
@@ -27,9 +27,9 @@ def cancel_jobs(
 
 
 def cancel_open(ledger: "Ledger", jids: list[str], now: float) -> int:
-    """Cancels those of `jids` that exist and are not complete, and all that depend on them.
+    """Cancels those of `jids` that exist and are not complete, and all jobs that depend on them.
 
-    Returns how many these are.
+    Returns the number of canceled jobs.
     """
     found = ledger.jobs(dependencies.with_dependents(ledger, jids))
     open_jids = [job.jid for job in found if job is not None and job.state != COMPLETE]
@@ -82,16 +82,16 @@ def forget_job(ledger: "Ledger", job: JobRecord) -> None:
 
 
 class CancelOperations:
-    """Operations that make jobs disappear."""
+    """Operations that cancel jobs."""
 
     _ledger: "Ledger"
 
     @operation()
     def cancel(self, *ids: str, now: float | None = None) -> list[str]:
-        """Cancels jobs and returns `ids`; unknown and complete ones are passed over.
+        """Cancels jobs and returns `ids`; unknown and complete ones are skipped.
 
-        Every job that depends on one of them must be canceled with it, else `JobNeeded` is raised
-        and none is. Reads 2 keys and writes 3 to 6 for each job.
+        Every job that depends on one of them must be canceled with it; otherwise `JobNeeded` is
+        raised and nothing changes. Reads 2 keys and writes 3 to 6 for each job.
         """
         check_jobs_count(len(ids))
         cancel_jobs(self._ledger, map(check_jid, ids), self._ledger.time(now))

@@ -1,13 +1,14 @@
-"""Clock repair: corrects times that a clock that was ahead has written.
+"""Clock repair: corrects times that were written while the clock was ahead.
 
 Locks, delays and recurring jobs are stored with the time at which they are due. If the clock jumps
-forward, is used, and is set back, these times are as far away as the jump was: a recurring job
-would pause for years, and a lost worker's job would stay locked. Each of them says at which time it
-was made, though: one that was made in the future is due as long after now as it was after that.
+forward and is later set back, everything written in between is due too late, by as much as the
+jump: a recurring job could pause for years, and a lost worker's job could stay locked. Each entry
+also tells when it was made. One that was made in the future is moved: it becomes due as long after
+now as it was due after it was made.
 
-A queue is looked at when the store's clock is behind the time at which the queue's own clocks were
-written down last, by more than clocks of different machines may differ. So nothing is read for it
-as long as the clock goes forward.
+A queue is checked when the store's clock is behind the time that the queue recorded last, by more
+than the clocks of different machines may differ. So as long as the clock goes forward, this reads
+nothing.
 """
 
 import math
@@ -30,15 +31,14 @@ Move: TypeAlias = "Callable[[Ledger, QueueKeys, bytes, bytes, float], bool]"
 
 
 def was_set_back(queue: QueueRecord, clock: float) -> bool:
-    """Returns whether the store's clock is behind what the queue has seen of it."""
+    """Returns whether the store's clock is behind the latest time that the queue has recorded."""
     return clock < queue.looked - CLOCK_AHEAD_SECONDS
 
 
 def set_right(ledger: "Ledger", keys: QueueKeys, now: float) -> QueueRecord:
-    """Moves what was dated ahead to where it belongs, and returns the queue's record.
+    """Moves entries that were dated ahead to the right time, and returns the queue's record.
 
-    At most `JOBS_PER_STEP` of each list in a transaction; the next look goes on where there are
-    more.
+    Moves at most `JOBS_PER_STEP` of each list in a transaction; the next call moves the rest.
     """
     is_done = True
     for prefix, move in _moves(keys):

@@ -1,7 +1,7 @@
-"""Finds what is wrong with stored keys: jobs, their lists and all counts must agree.
+"""Checks the stored keys of this layer: jobs, their lists and all counts must agree.
 
-`problems_at` is given one key after the other, by a walk over a space in bounded steps. Each look
-is at one snapshot, so what others write between two looks is never mistaken for damage.
+`problems_at` gets one key after the other from a scan of the space in bounded steps. Each check
+reads one snapshot, so a write between two checks is never mistaken for damage.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -44,7 +44,7 @@ _throttle_of: Final = msgspec.msgpack.Decoder(ThrottleRecord).decode
 
 
 def problems_at(reader: Reader, key: bytes, value: bytes) -> Iterator[str]:
-    """Yields what is wrong with the pair at `key`, a sentence each.
+    """Yields a sentence for each problem of the pair at `key`.
 
     Reads a few keys, for a count all that it counts.
     """
@@ -57,8 +57,8 @@ def problems_at(reader: Reader, key: bytes, value: bytes) -> Iterator[str]:
 def _is_listed(ledger: Ledger, job: JobRecord) -> bool:
     """Returns whether the job's worker must have it in its list.
 
-    It has not once it had its notice, and a worker that is not seen for long is forgotten with all
-    that it held.
+    It is not listed once the worker was told that its lock has ended. A worker that was not seen
+    for long is forgotten together with its list.
     """
     return (
         job.state == RUNNING

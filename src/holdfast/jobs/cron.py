@@ -76,7 +76,7 @@ class Cron:
             ) from None
 
     def next_after(self, time: float) -> float:
-        """The first run later than `time`, in seconds since the epoch."""
+        """Returns the first run after `time`, in seconds since the epoch."""
         local = datetime.fromtimestamp(time, self._zone).replace(tzinfo=None)
         for candidate in self._local_times(local):
             moment = self._moment(candidate)
@@ -88,10 +88,10 @@ class Cron:
         )
 
     def newest_runs(self, first: float, until: float, count: int) -> list[float]:
-        """The newest `count` runs from `first` to `until`, in order.
+        """Returns the newest `count` runs from `first` to `until`, in order.
 
-        Looks back over a span that doubles until it holds enough, so the cost follows `count`, not
-        the time missed.
+        Looks back over a span that doubles until it holds enough runs, so the cost depends on
+        `count`, not on the time that was missed.
         """
         span = 60.0 * count
         while True:
@@ -106,7 +106,7 @@ class Cron:
             span *= 2
 
     def _local_times(self, local: datetime) -> Iterator[datetime]:
-        """Local times that fit, from that of `local` on."""
+        """Yields the local times that match, beginning with `local`."""
         day = local.replace(hour=0, minute=0, second=0, microsecond=0)
         last = day.year + MAX_CRON_YEARS
         while day.year <= last:
@@ -131,8 +131,8 @@ class Cron:
         moment = local.replace(tzinfo=self._zone).timestamp()
         if datetime.fromtimestamp(moment, self._zone).replace(tzinfo=None) == local:
             return moment
-        # Skipped: the offset before the gap puts `local` behind it, by as much as it lies inside
-        # the gap.
+        # Skipped by daylight saving: with the offset from before the gap, `local` falls as far
+        # behind the gap as it is inside it.
         before = local.replace(tzinfo=self._zone, fold=0).utcoffset()
         after = local.replace(tzinfo=self._zone, fold=1).utcoffset()
         assert before is not None

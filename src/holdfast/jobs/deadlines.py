@@ -1,6 +1,6 @@
-"""Deadlines: a job that has not started by its time is dropped and counted.
+"""Deadlines: a job that has not started by its deadline is dropped and counted.
 
-A pop passes over it at once; the expiry of the store removes it soon after its time.
+From the deadline on, a pop skips the job; the store's expiry removes it soon after.
 """
 
 from typing import TYPE_CHECKING, Final

@@ -1,8 +1,8 @@
 """Dependencies: a job in state `depends` waits until all that it depends on are complete.
 
-Both directions are kept, `dependencies` of a job and its `dependents`, one key for each pair. The
-job's record knows how many it waits for, and whether others may wait for it, so that jobs without
-dependencies pay nothing.
+Both directions are stored, a job's `dependencies` and its `dependents`, with one key for each pair.
+The job's record says how many jobs it waits for, and whether others may wait for it, so jobs
+without dependencies cost nothing extra.
 """
 
 from collections.abc import Collection, Iterable
@@ -71,7 +71,7 @@ def depend(ledger: "Ledger", job: JobRecord, jids: list[str]) -> None:
 
 
 def _refuse_circle(ledger: "Ledger", job: JobRecord) -> None:
-    """Walks to all that the job waits for; only a job that others wait for can close a circle."""
+    """Raises if the job would wait for itself; only one that others wait for can close a cycle."""
     seen: set[str] = set()
     ahead = dependencies_of(ledger, job)
     while ahead:
@@ -123,7 +123,7 @@ def refuse_missing_dependents(
 
 
 def with_dependents(ledger: "Ledger", jids: Iterable[str]) -> list[str]:
-    """`jids` and all jobs that depend on them, directly or through others."""
+    """Returns `jids` and all jobs that depend on them, directly or through others."""
     found: dict[str, None] = {}
     ahead = list(jids)
     while ahead:

@@ -1,4 +1,4 @@
-"""Failures: groups of failed jobs, the way back, and dead letters, the view over all groups."""
+"""Failures: groups of failed jobs, putting them back, and dead letters, the view of all groups."""
 
 import base64
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Match(msgspec.Struct, frozen=True, kw_only=True):
-    """Which failed jobs are meant: those for which everything that is given is true."""
+    """Selects failed jobs: those that meet every condition that is given."""
 
     group: str | None = None
     queue: str | None = None
@@ -86,10 +86,10 @@ class FailureOperations:
     def dead_letters(
         self, match: Match | None = None, *, cursor: str | None = None, count: int = 25
     ) -> DeadLetters:
-        """Failed jobs that fit `match`, by group and then oldest first, a page at a time.
+        """Returns failed jobs that match, by group and then oldest first, a page at a time.
 
-        A page looks at no more than `JOBS_PER_STEP` jobs, so it may hold fewer than `count` though
-        more follow: go on until `cursor` is None. Reads 2 keys for each job looked at.
+        A page looks at no more than `JOBS_PER_STEP` jobs, so it may hold fewer than `count` even if
+        more follow: continue until `cursor` is None. Reads 2 keys for each job looked at.
         """
         ledger = self._ledger
         found: list[JobRecord] = []
@@ -106,8 +106,8 @@ class FailureOperations:
     def retry_step(
         self, match: Match, *, cursor: str | None = None, now: float | None = None
     ) -> tuple[int, str | None]:
-        """Takes one bounded step of `retry_failed`; returns how many jobs went back, and where to
-        continue.
+        """Runs one bounded step of `retry_failed`; returns how many jobs were put back, and where
+        to continue.
 
         Looks at no more than `JOBS_PER_STEP` jobs.
         """

@@ -1,6 +1,6 @@
-"""Handles on one queue or one job, for those who prefer `queue.pop(10)` and `job.complete()`.
+"""Handles on one queue or one job, for code that reads `queue.pop(10)` and `job.complete()`.
 
-A worker that is not named is this process, `<host>-<pid>`.
+Without a name, the worker is this process, `<host>-<pid>`.
 """
 
 import os
@@ -58,7 +58,7 @@ class QueueHandle:
         return self._jobs.stats_by(self.name, by, **options)
 
     def pause(self, *, stop_running: bool = False) -> None:
-        """Gives out no more jobs; see `StoreJobs.pause`."""
+        """Pauses the queue; see `StoreJobs.pause`."""
         self._jobs.pause(self.name, stop_running=stop_running)
 
     def unpause(self) -> None:
@@ -106,7 +106,7 @@ class JobHandle:
         self._jobs.timeout(self.id)
 
     def cancel(self) -> None:
-        """Makes the job disappear; see `Jobs.cancel`."""
+        """Cancels the job; see `Jobs.cancel`."""
         self._jobs.cancel(self.id)
 
     def move(self, queue: str, *, delay: float = 0, depends: Sequence[str] = ()) -> str:

@@ -1,6 +1,6 @@
 """History: what happened to a job, kept in its record as entries that are encoded one by one.
 
-To add an entry is to append its bytes. Only who shows the history decodes it.
+Adding an entry appends its bytes. The history is decoded only to show it.
 """
 
 import struct
@@ -22,7 +22,7 @@ RETRIED: Final = "retried"  # a worker handed the job back; the originals have n
 
 
 def put_entry(keys: QueueKeys, now: float) -> bytes:
-    """Returns the entry of a job that is put; for as long as the second lasts it is the same."""
+    """Returns the entry of a job that is put; the same bytes for a whole second."""
     begin, entry = keys.last_entry
     age = now - begin
     if age < 0.0 or age >= 1.0:

@@ -1,7 +1,7 @@
-"""Imports: jobs of another queue are taken over as they are, each once.
+"""Imports: takes over the jobs of another system as they are, each exactly once.
 
-`holdfast jobs import` reads them from a Redis; see `holdfast.job_import`. A job whose id is here
-already is passed over, so an import that was interrupted can be run again.
+`holdfast jobs import` reads them from a Redis; see `holdfast.job_import`. A job whose id exists
+here is skipped, so an interrupted import can be run again.
 """
 
 import hashlib
@@ -58,7 +58,7 @@ _encode_json: Final = msgspec.json.Encoder().encode
 class ImportedJob(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
 ):
-    """A job of another queue. `data` is its JSON text; `time` is when it entered its list."""
+    """A job of another system. `data` is its JSON text; `time` is when it entered its list."""
 
     id: str
     queue: str
@@ -91,7 +91,7 @@ class ImportedJob(
 class ImportedRecurring(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
 ):
-    """A recurring job of another queue, which has run `count` times."""
+    """A recurring job of another system, which has run `count` times."""
 
     id: str
     queue: str
@@ -135,14 +135,14 @@ class ImportedDay(
 
 
 class Imported(msgspec.Struct, frozen=True, kw_only=True):
-    """How many jobs were taken over, and how many were here already."""
+    """The number of jobs that were imported, and of those that existed here already."""
 
     imported: int = 0
     present: int = 0
 
 
 class JobsDigest(msgspec.Struct, frozen=True, kw_only=True):
-    """How many jobs there are, in which states, and a digest of all, whatever their order."""
+    """The number of jobs by state, and a digest of all of them that ignores their order."""
 
     count: int
     digest: str
@@ -162,11 +162,11 @@ class ImportOperations:
         recurring: Sequence[ImportedRecurring] = (),
         statistics: Sequence[ImportedDay] = (),
     ) -> Imported:
-        """Takes over jobs of another queue as they are: state, history, failure, lock and time.
+        """Imports jobs of another system as they are: state, history, failure, lock and time.
 
-        A job whose id is here already is passed over. A job comes after those that it depends on;
-        what does not exist counts as complete. Publishes nothing, and counts nothing in statistics:
-        those of past days can be given, and are passed over where something was counted here.
+        A job whose id exists here is skipped. List a job after those that it depends on; a
+        dependency that does not exist counts as complete. Publishes no notices and changes no
+        statistics; those of past days can be given, and are skipped for days that have some here.
         Reads 4 keys for each and writes 3; each tag adds 4, each dependency 3. A day reads and
         writes 4.
         """

@@ -88,7 +88,7 @@ class Jobs(
 ):
     """The job queue on one transaction.
 
-    Every operation that depends on the time takes it as `now`; without one it is the transaction's.
+    Every operation that depends on the time takes it as `now`, by default the transaction's time.
     """
 
     def __init__(self, tx: Transaction, limiter: MakeLimiter | None = None) -> None:
@@ -106,9 +106,9 @@ class Jobs(
     def v1_call(
         self, name: str, arguments: Sequence[Any] = (), *, named: dict[str, Any] | None = None
     ) -> Any:
-        """Calls one of the seed's calls by its name: `v1_call("put", ["queue", "id", "{}", 0])`.
+        """Runs one of the seed's calls by its name: `v1_call("put", ["queue", "id", "{}", 0])`.
 
-        For clients, whose `v1` is made of it. Costs what the call does.
+        The `v1` of clients uses it. Costs what the call does.
         """
         from holdfast.jobs.v1 import call_v1
 

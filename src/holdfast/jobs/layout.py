@@ -154,9 +154,8 @@ class Count(IntEnum):
     >>> read_pair(3 * LOW + 2 * HIGH)
     (3, 2)
 
-    Every pop and every completion writes the statistics of its queue, so what it changes in the
-    counts is kept there, see statistics.py. Nobody else pays for that: to put a job is to `add`,
-    which never conflicts.
+    Every pop and every completion writes the statistics of its queue anyway, so the changes that it
+    makes to the counts are stored there, see statistics.py. A put calls `add`: it never conflicts.
     """
 
     WORK = 0  # low: waiting, high: locks, without what is counted in the two flows
@@ -176,9 +175,10 @@ def read_pair(number: int) -> tuple[int, int]:
 
 
 class QueueKeys:
-    """The beginnings of all keys of one queue, packed once, and how words about it end.
+    """The prefixes of all keys of one queue, packed once, and the endings of its notices.
 
-    And what was made for it last, for that hardly ever changes from one operation to the next.
+    It also caches the record, history entry and flow made last: the next operation usually needs
+    the same ones.
     """
 
     __slots__ = (
@@ -289,17 +289,17 @@ class WorkerKeys:
 
 
 def until(prefix: bytes, time: float) -> tuple[bytes, bytes]:
-    """Begin and end of the entries below `prefix` whose time is at most `time`."""
+    """Returns begin and end of the entries below `prefix` whose time is at most `time`."""
     return prefix, prefix + pack_float(time) + b"\xff"
 
 
 def since(prefix: bytes, time: float) -> tuple[bytes, bytes]:
-    """Begin and end of the entries below `prefix` whose time is at least `time`."""
+    """Returns begin and end of the entries below `prefix` whose time is at least `time`."""
     return prefix + pack_float(time), prefix + b"\xff"
 
 
 def below(prefix: bytes) -> tuple[bytes, bytes]:
-    """Begin and end of all entries that have a part behind `prefix`; ff begins no part."""
+    """Returns begin and end of all entries with a part after `prefix`; no part begins with ff."""
     return prefix, prefix + b"\xff"
 
 
@@ -310,6 +310,6 @@ def time_and_jid(key: bytes, prefix: bytes) -> tuple[float, str]:
 
 
 def last_part(key: bytes, prefix: bytes) -> str:
-    """The name at the end of a key that consists of `prefix` and one name more."""
+    """Returns the name at the end of a key that consists of `prefix` and one name."""
     (name,) = unpack(key, len(prefix))
     return str(name)

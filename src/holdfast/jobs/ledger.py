@@ -1,9 +1,9 @@
-"""The books of one transaction: records, counts, and the words that leave with the commit.
+"""The ledger of one transaction: the records and counts that it changes, and its notices.
 
 Topics of the notices, and the Qless channels of the same meaning:
 
     jobs.log               ql:log          JSON, everything that happens
-    jobs.log.quiet         none            JSON, what happens though Qless says nothing of it
+    jobs.log.quiet         none            JSON, events that Qless does not publish
     jobs.worker.<worker>   ql:w:<worker>   JSON, what a worker must know
     jobs.tracked.<what>    ql:<what>       the jid, for tracked jobs
     jobs.ready             none            the name of a queue that may have something to pop;
@@ -36,7 +36,7 @@ from holdfast.limits import (
 )
 
 LOG: Final = "jobs.log"
-QUIET: Final = f"{LOG}.quiet"  # who listens to the log by its beginning hears this too
+QUIET: Final = f"{LOG}.quiet"  # subscribers to topics that begin with `LOG` get these too
 READY: Final = layout.READY
 WORKER: Final = "jobs.worker."
 TRACKED: Final = "jobs.tracked."
@@ -95,10 +95,10 @@ class Ledger:
         self.tx.put(self.keys.jobs + pack_str(job.jid), encode(job))
 
     def hand_over(self, key: bytes, job: JobRecord) -> None:
-        """Saves a job that this transaction won't touch again, and keeps its record for the next
+        """Saves a job that this transaction won't touch again, and caches its record for the next
         caller.
 
-        To decode it costs as much as all else that a completion does with it.
+        Decoding a record costs as much as everything else that a completion does with it.
         """
         value = encode(job)
         if len(value) <= MAX_HANDED_OVER_BYTES:
@@ -177,14 +177,14 @@ class Ledger:
     def wake_queue(self, keys: QueueKeys, wake: float) -> None:
         """Makes sure that the queue's timers are checked no later than at `wake`."""
         queue = self.queue(keys)
-        # A clock that has leapt ahead is noted too: if it is set back, the queue must be set right.
+        # A clock that has jumped ahead is noted too: once it is set back, the queue needs repair.
         if wake < queue.wake or self.tx.now > queue.looked + CLOCK_AHEAD_SECONDS:
             queue.wake = min(wake, queue.wake)
             queue.looked = max(queue.looked, self.tx.now)
             self.tx.put(keys.record, encode(queue))
 
     def pair(self, key: bytes) -> tuple[int, int]:
-        """The two counts of a counter that holds a pair."""
+        """Returns the two counts of a counter that holds a pair."""
         return layout.read_pair(read_counter(self.tx.get(key)))
 
     def work_counts(self, keys: QueueKeys) -> tuple[int, int]:
@@ -220,7 +220,7 @@ class Ledger:
         else:
             self.tx.delete(self.keys.settings)
 
-    # --- words to the world -------------------------------------------------------------------
+    # --- notices ------------------------------------------------------------------------------
 
     def log(self, event: dict[str, Any]) -> None:
         """Publishes `event`; Qless clients compare the text, so the order of its keys counts."""
@@ -231,7 +231,7 @@ class Ledger:
         self.tx.after_commit(Notice(LOG, b'{"jid":' + _encode_json(jid) + rest, self.tx.space))
 
     def log_quietly(self, event: dict[str, Any]) -> None:
-        """Publishes `event` to those who wait for a job, and on no channel of Qless."""
+        """Publishes `event` to callers that wait for a job, but on no channel of Qless."""
         self.tx.after_commit(Notice(QUIET, _encode_json(event)))
 
     def tell_only(self, worker: str, event: dict[str, Any]) -> None:
@@ -250,7 +250,7 @@ class Ledger:
             self.tx.after_commit(Notice(TRACKED + what, job.jid.encode()))
 
     def ready(self, keys: QueueKeys) -> None:
-        """Wakes those who wait for a job of a queue, once for each operation."""
+        """Wakes callers that wait for a job of a queue, once for each operation."""
         announced = self._announced
         if announced is None:
             self._announced = {keys.name}
@@ -269,8 +269,8 @@ def mention_of(jid: str) -> bytes:
     return b'"jid":' + _encode_json(jid)
 
 
-# Records that were written, by their keys, with their bytes. What a transaction that was undone has
-# left here, or another process has changed since, is not what is read: then there are the bytes.
+# Written records by key, with their bytes. A record counts only if the store has the same bytes: it
+# has others after an aborted transaction, or when another process has written since.
 _HANDED_OVER: Final[dict[bytes, tuple[bytes, JobRecord]]] = {}
 
 

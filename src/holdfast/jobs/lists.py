@@ -69,11 +69,11 @@ def enter_work(
     keys: QueueKeys | None = None,
     queue: QueueRecord | None = None,
 ) -> bytes:
-    """Puts the job behind all others of its priority that entered at `time` or before, and returns
-    its packed id.
+    """Adds the job to the work list, after all jobs of its priority that entered at `time` or
+    before, and returns its packed id.
 
-    `counted=False` leaves the count to the caller; `keys` and `queue` are the queue's keys and
-    record if they are known.
+    With `counted=False` the caller updates the count. `keys` and `queue` are the queue's keys and
+    record, if the caller has them.
     """
     tx = ledger.tx
     if keys is None:
@@ -102,8 +102,8 @@ def last_place(
     before."""
     entry = line + pack_float(time)
     place = entry + _FIRST
-    # Hardly ever do two jobs enter at the same time. If none did at `time` or later, at most one
-    # has entered at `time`, and to look at its place takes no scan.
+    # Two jobs rarely enter at the same time. If none did at `time` or later, at most one job has
+    # entered at `time`, and one read finds it without a scan.
     if time <= queue.crowded or ledger.tx.get(place) is not None:
         place = _behind_others(ledger, entry)
         if time > queue.crowded:
@@ -112,13 +112,13 @@ def last_place(
 
 
 def _behind_others(ledger: "Ledger", entry: bytes) -> bytes:
-    """Returns the place of a job that enters when others may have."""
+    """Returns the place of a job that enters at a time at which others may have entered."""
     arrivals = ledger.arrivals
     if arrivals is None:
         arrivals = ledger.arrivals = {}
     arrival = arrivals.get(entry, -1) + 1
-    # Of those who came through this ledger the last one is known. Somebody else may have written
-    # through another `Jobs` of the same transaction, so the place must really be free.
+    # The ledger knows the last job that entered through it. Another `Jobs` of the same transaction
+    # may have written too, so check that the place is free.
     if not arrival or ledger.tx.get(entry + pack_int(arrival)) is not None:
         arrival = 0
         for key, _ in ledger.tx.scan(entry, entry + b"\xff", limit=1, reverse=True):
@@ -189,7 +189,7 @@ def enter_complete(
 
 
 def leave(ledger: "Ledger", job: JobRecord, now: float) -> None:
-    """Takes the job out of the list that it is in; a lock ends and its throttles are free again."""
+    """Removes the job from its list; if it was locked, the lock ends and frees its throttles."""
     tx = ledger.tx
     tx.delete(job.place)
     job.place = b""
@@ -231,7 +231,7 @@ def _leave_group(ledger: "Ledger", job: JobRecord) -> None:
 
 
 def extend_lock(ledger: "Ledger", keys: QueueKeys, job: JobRecord, end: float) -> None:
-    """Lets the job's lock end at `end`. Its `expires` stays what the holder was promised."""
+    """Moves the end of the job's lock to `end`. `expires` stays what the holder was promised."""
     ledger.tx.delete(job.place)
     job.place = keys.lock(end, job.jid)
     ledger.tx.put(job.place, b"")
@@ -244,7 +244,7 @@ def unlock(ledger: "Ledger", job: JobRecord, now: float) -> None:
 
 
 def make_room(ledger: "Ledger", job: JobRecord, now: float) -> None:
-    """Gives others what the lock has occupied."""
+    """Lets other jobs use the throttle slots that the lock occupied."""
     if job.holds:
         for throttle in throttle_slots.release(ledger, job, now):
             admit(ledger, throttle, now)
@@ -254,10 +254,10 @@ def make_room(ledger: "Ledger", job: JobRecord, now: float) -> None:
 
 
 def admit(ledger: "Ledger", name: str, now: float) -> int:
-    """Lets jobs back that wait for a throttle, as far as it has free slots; returns how many still
-    wait.
+    """Returns jobs that wait for a throttle to their work lists while it has free slots, and says
+    how many still wait.
 
-    They keep the time at which they entered their queue, and with it their turn.
+    They keep the time at which they entered their queue, and so their place in it.
     """
     record = throttle_slots.load(ledger, name, now)
     room = record.maximum - record.held if record.maximum else JOBS_PER_STEP
@@ -284,8 +284,8 @@ def admit(ledger: "Ledger", name: str, now: float) -> int:
 def move_due(ledger: "Ledger", keys: QueueKeys, now: float, *, limit: int = JOBS_PER_STEP) -> int:
     """Turns scheduled jobs whose start has come into work, earliest first; returns how many.
 
-    One call moves at most `limit`, so that a great many of them don't hold up a pop. Of more than
-    that it moves the most urgent: who takes `limit` jobs or fewer takes the right ones.
+    One call moves at most `limit` jobs, so that a pop never waits for a large backlog. If more are
+    due it moves the most urgent, so a caller that takes up to `limit` jobs gets the right ones.
     """
     due = list(ledger.tx.scan(*until(keys.scheduled, now), limit=limit + 1))
     if len(due) > limit:

@@ -1,4 +1,4 @@
-"""Locks: who holds a job, how long, and how the holder or somebody else gives it back."""
+"""Locks: which worker holds a job, for how long, and how the lock is renewed or released."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def held_job(ledger: "Ledger", key: bytes, jid: str, worker: str, lock: int | None) -> JobRecord:
     """Returns the job at `key` if `worker` holds it, by the lock number `lock` if one is given."""
     job = ledger.take_job(key)
-    # The holder of a job was given it under a valid name, so no other name needs a check.
+    # A pop checked the holder's name, so only a name that differs has to be checked.
     if (
         job is not None
         and job.worker == worker
@@ -92,12 +92,12 @@ def held(ledger: "Ledger", jid: str, worker: str, lock: int | None) -> JobRecord
 
 
 def release(ledger: "Ledger", jid: str, worker: str, now: float, lock: int | None) -> None:
-    """Like `timeout`, by the holder itself, who needs no notice."""
+    """Like `timeout`, but called by the holder, which needs no notice."""
     _hand_back(ledger, held_job(ledger, ledger.keys.job(jid), jid, worker, lock), now)
 
 
 def _hand_back(ledger: "Ledger", job: JobRecord, now: float) -> None:
-    """Puts a running job in front of its queue; it uses up no retry."""
+    """Moves a running job to the front of its queue; that uses up no retry."""
     ledger.remember(job, "timed-out", now)
     lists.leave(ledger, job, now)
     job.worker = ""

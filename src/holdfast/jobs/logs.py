@@ -1,7 +1,7 @@
-"""The log of a job: what its workers wrote about their work, the newest lines of it.
+"""The log of a job: the newest lines that its workers wrote.
 
-It has its own key: jobs that nobody writes about pay nothing, and long logs are not
-rewritten with each change of their job.
+It has its own key: a job without a log costs nothing extra, and a long log is not rewritten with
+each change of its job.
 """
 
 from collections.abc import Sequence
@@ -38,10 +38,10 @@ class LogOperations:
 
     @operation(reads=True)
     def read_log(self, id: str) -> tuple[LogLine, ...]:
-        """Returns what the workers of a job wrote about their work, oldest first.
+        """Returns the lines that the workers of a job wrote, oldest first.
 
-        Workers write with `report`. The newest `MAX_JOB_LOG_LINES` lines are kept, and of them as
-        many as have `MAX_JOB_LOG_CHARS` characters. Reads 1 key.
+        Workers write with `report`. The newest lines are kept: at most `MAX_JOB_LOG_LINES`, with at
+        most `MAX_JOB_LOG_CHARS` characters together. Reads 1 key.
         """
         return log_of(self._ledger, check_jid(id))
 

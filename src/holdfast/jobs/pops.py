@@ -1,9 +1,9 @@
 """Popping: the next jobs of a queue go to a worker, each under a lock; peeking only shows them.
 
-The order: jobs whose lock has ended and whose grace is over, then the work list. Before it looks at
-the work list, pop lets recurring jobs run and scheduled ones start. All three are asked of the
-queue's clocks only when `wake`, the earliest time at which any of them can have something, has
-come: a queue without them pays nothing.
+The order: jobs whose lock and grace period have ended, then the work list. Before it reads the work
+list, pop spawns recurring jobs that are due and starts scheduled ones. `wake` is the earliest time
+at which a lock ends or a job is due; before that time none of these are read, so a queue without
+them costs nothing extra.
 """
 
 from collections.abc import Iterator
@@ -66,12 +66,12 @@ class PopOperations:
     ) -> list[Job]:
         """Hands the next `count` jobs of `queue` to `worker`, each locked for `lock_seconds`.
 
-        Without `lock_seconds` a lock lasts as long as the options `<queue>-heartbeat` or
-        `heartbeat` say. A worker that does not renew it in time loses the job, after a notice and a
-        grace period. A job's own `timeout` ends its lock early. A paused queue gives nothing, one
-        with a rate what is left of it, and jobs whose data is large come in as many
-        pops as they need: one answer holds `MAX_ANSWER_BYTES`. Reads 5 keys and writes 6 for one
-        job, 2 and 4 for each further one. A rate adds 3 and 2, and 30 reads where few jobs start.
+        Without `lock_seconds`, the options `<queue>-heartbeat` and `heartbeat` say how long a lock
+        lasts. A worker that does not renew it in time loses the job, after a notice and a grace
+        period. A job's own `timeout` ends its lock early. Returns fewer jobs if the queue has a
+        rate that is used up, or if their data would exceed `MAX_ANSWER_BYTES`, and none if it is
+        paused. Reads 5 keys and writes 6 for one job, 2 and 4 for each further one. A rate adds 3
+        and 2, and 30 reads where few jobs start.
         """
         if not (
             lock_seconds is None
@@ -88,9 +88,9 @@ class PopOperations:
 
     @operation()
     def peek(self, queue: str, count: int = 1, *, now: float | None = None) -> list[Job]:
-        """The next `count` jobs of `queue`, left where they are.
+        """Returns the next `count` jobs of `queue` without taking them.
 
-        Starts what is due, so it may write. Reads 2 keys for each job, and 3 more.
+        Starts jobs that are due, so it may write. Reads 2 keys for each job, and 3 more.
         """
         jobs = peek(self._ledger, check_queue(queue), count, self._ledger.time(now))
         return all_shown(self._ledger, jobs)
@@ -180,10 +180,10 @@ def _take_away(ledger: "Ledger", jobs: list[JobRecord]) -> None:
 
 
 class _Answer:
-    """The bytes of data that all jobs of one pop may have together.
+    """Limits the bytes of data that the jobs of one pop have together.
 
-    A pop of several jobs ends early rather than being refused: a worker that asks for 100 jobs
-    should get the few large ones that are there. Jobs whose data is short are not counted.
+    A pop returns fewer jobs rather than an error: a worker that asks for 100 jobs should get the
+    first few large ones. Jobs with short data are not counted.
     """
 
     __slots__ = ("_begun", "_ledger")
@@ -207,10 +207,11 @@ def _take_work(
     jobs: list[JobRecord],
     answer: _Answer | None,
 ) -> bool:
-    """Takes jobs from the work list until there are `count` in `jobs`, or as many as one answer
-    holds; sets those aside whose throttle or rate is used up, and drops those that are too late.
+    """Takes jobs from the work list until `jobs` has `count`, or as many as one answer holds.
 
-    Returns whether one was scheduled for later."""
+    Sets jobs aside whose throttle or rate is used up, and drops those whose deadline has passed.
+    Returns whether a job was scheduled for later.
+    """
     tx = ledger.tx
     job_keys = ledger.keys.jobs
     aside = dropped = 0
@@ -282,10 +283,10 @@ def _hand_out(
 ) -> float:
     """Gives each of `jobs` to `worker`, under a fencing number greater than any before.
 
-    Returns when the first of the locks ends: one ends early whose job has a shorter `timeout`.
+    Returns when the first of the locks ends; a job's own `timeout` may end its lock early.
 
-    The number follows the clock, so that it also grows when a job is canceled and put again under
-    its old id.
+    The number is derived from the clock, so that it also grows when a job is canceled and put again
+    under the same id.
     """
     put = ledger.tx.put
     job_keys = ledger.keys.jobs
@@ -332,7 +333,7 @@ def _hand_out(
 def _keep_wake(
     ledger: "Ledger", keys: QueueKeys, record: QueueRecord, wake: float, expires: float
 ) -> None:
-    """Writes down when the queue's clocks must be looked at next, if that has changed."""
+    """Stores the queue's next `wake`, if it has changed."""
     if wake == NEVER and record.wake != NEVER:
         wake = lists.next_wake(ledger, keys)
         # What was just done, above all spawning, may have written the record: read it again.
@@ -358,9 +359,9 @@ def _reclaim(
 ) -> list[JobRecord]:
     """Looks at up to `count` locks that have ended, earliest first; returns the jobs to hand over.
 
-    Seen for the first time, a lock's holder gets a notice and a grace period. Seen again, the job
-    is handed over, or fails when it was handed over too often. Without a grace period both happen
-    at once, and the notice comes again if there was one, unless it is to come `once`.
+    The first time, the holder gets a notice and a grace period. The next time, the job is handed
+    over, or fails if it has no retries left. Without a grace period both happen at once; then a
+    holder that was already notified is notified again, unless `once` is set.
     """
     found: list[JobRecord] = []
     for key, _ in list(ledger.tx.scan(*until(keys.locks, now), limit=count)):

@@ -1,4 +1,4 @@
-"""Putting: a job comes into a queue, new or from any state, one at a time or many at once."""
+"""Puts: bring jobs into a queue, new ones or existing ones in any state, one or many at a time."""
 
 import struct
 from collections.abc import Sequence
@@ -67,18 +67,20 @@ class PutOperations:
         worker: str = "",
         now: float | None = None,
     ) -> str:
-        """Puts a job into `queue` and returns its id; a job of that id moves there.
+        """Puts a job into `queue` and returns its id; an existing job with that id moves there.
 
-        A greater `priority` runs sooner. With a `delay` in seconds, or a moment `at`, the job waits
-        for its start, with `depends` for other jobs. It is dropped if it has not started at the
-        time `expires`, and loses its lock if one run takes longer than `timeout` seconds.
-        `rate_key` is the key of the option `<queue>-rate-per-key`. What is not given keeps the
-        value that the job had before (new: priority 0, no tags, 5 retries). A `batch` is the id of
-        an open batch that the job belongs to. While another job owns the key `unique`, nothing is
-        put: mode "keep" returns the owner's id, "error" raises `UniqueKeyTaken`, "replace" cancels
-        the owner first. The owner is a job that is "queued", "running" (or queued) or "complete"
-        (or anything else, until it is gone), or was put within the last `unique_for` seconds.
-        `worker` is the caller's name: another worker that holds the job is told that it lost it.
+        Jobs with a greater `priority` run sooner. The job starts after `delay` seconds or at the
+        time `at`, and after all jobs in `depends` are complete. It is dropped if it has not started
+        at the time `expires`, and loses its lock if one run takes longer than `timeout` seconds.
+        `rate_key` is the key of the option `<queue>-rate-per-key`. `batch` is the id of an open
+        batch that the job joins. An existing job keeps what is not given; a new one has priority 0,
+        no tags and 5 retries.
+
+        While another job owns the key `unique`, nothing is put: `unique_mode` "keep" returns the
+        owner's id, "error" raises `UniqueKeyTaken`, "replace" cancels the owner first. A job owns
+        its key while it is "queued", while it is queued or "running", until it is removed
+        ("complete"), or for `unique_for` seconds. `worker` is the caller's name: another worker
+        that holds the job is told that it has lost it.
 
         Reads 3 keys, 5 with an `id`, and writes 4; each tag adds 4, each dependency 3, a batch 2.
         """
@@ -135,10 +137,10 @@ class PutOperations:
         worker: str = "",
         now: float | None = None,
     ) -> str:
-        """Puts a job that exists into `queue`; class and data stay unless others are given.
+        """Puts an existing job into `queue`; it keeps its class and data unless others are given.
 
-        Without a queue it goes back to the one that it failed in: from a dead-letter queue, or from
-        a failure group. Costs what `put` does.
+        Without a queue, a failed job or a dead letter goes back to the queue that it failed in.
+        Costs what `put` does.
         """
         job = self._ledger.job(id)
         if job is None:
@@ -171,7 +173,7 @@ def requeue_step(
 ) -> tuple[int, bytes | None]:
     """Sends back dead letters among the next `JOBS_PER_STEP` jobs of a queue's work list.
 
-    Returns how many went, and where to go on; None after the last.
+    Returns how many were sent back, and where to continue; None after the last.
     """
     keys = ledger.keys.queue(check_queue(queue))
     begin = max(keys.work, cursor)
@@ -224,7 +226,7 @@ def _put(
     options: NewJob | None = None,
     caller: str = "",
 ) -> str:
-    """Puts one job; without `options`, as most are put, it is a new one that can run at once."""
+    """Puts one job. Without `options`, the usual case, it is a new one that can run at once."""
     keys = ledger.keys.queue_seen(queue)
     if keys is None or not keys.is_named:
         keys = ledger.keys.queue(check_name(queue, "queue"))
@@ -276,8 +278,8 @@ def _put(
 def _job_for(
     ledger: "Ledger", new: NewJob, jid: str, text: str | bytes | None, caller: str, now: float
 ) -> JobRecord:
-    """Returns the record of the job that is put: a new one, or what was of that id before."""
-    # An id that was made just now is nobody's yet, and nobody tracks it.
+    """Returns the record of the job to put: a new one, or the existing one with that id."""
+    # A generated id is new: no job has it, and nobody tracks it.
     job = None if new.id is None else ledger.job(jid)
     if job is None:
         job = JobRecord(jid=jid, klass=new.klass, state=WAITING, queue=new.queue, data=NOT_APART)
@@ -295,7 +297,7 @@ def _job_for(
 
 
 def check_new(new: NewJob) -> None:
-    """Refuses a job that `put` would refuse, before there is a reason to put it."""
+    """Raises what `put` would raise for this job, without putting it."""
     check_name(new.queue, "queue")
     if new.klass:
         check_name(new.klass, "klass")
@@ -342,7 +344,7 @@ def _start_of(new: NewJob, now: float) -> float:
 
 
 def _take_back(ledger: "Ledger", job: JobRecord, caller: str, now: float) -> None:
-    """Takes a job out of where it is; its holder, unless that is the caller, is told."""
+    """Removes a job from its list, and tells its holder unless that is the caller."""
     if job.worker and job.worker != caller:
         ledger.tell(job.worker, {"jid": job.jid, "event": "lock_lost", "worker": job.worker})
     lists.leave(ledger, job, now)
@@ -358,7 +360,7 @@ def _take_back(ledger: "Ledger", job: JobRecord, caller: str, now: float) -> Non
 
 
 def _apply_options(ledger: "Ledger", job: JobRecord, new: NewJob, now: float) -> None:
-    """Sets what was given and keeps what was not; tags are indexed again either way."""
+    """Sets the options that are given and keeps the others; tags are indexed again either way."""
     if new.tags is not None or job.tags:
         given = job.tags if new.tags is None else check_tags(new.tags)
         wanted = list(given)
@@ -391,8 +393,8 @@ def _apply_options(ledger: "Ledger", job: JobRecord, new: NewJob, now: float) ->
 
 
 def new_jid(now: float) -> str:
-    """Returns a new id of 32 hex digits that begins with the time: jobs put together lie
-    together."""
+    """Returns a new id of 32 hex digits. It begins with the time, so that jobs put together are
+    stored together."""
     return (_pack_micros(floor(now * 1_000_000.0)) + draw(8)).hex()
 
 

@@ -22,7 +22,7 @@ BOUNDS: Final = (1, 5, 10, 30, 60, 300, 900, 3_600, 21_600, 86_400)  # of histog
 
 
 class TimesFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """Wait or run times since the queue exists; `buckets` are cumulative, see `BOUNDS`."""
+    """Wait or run times since the queue was created; `buckets` are cumulative, see `BOUNDS`."""
 
     count: int
     sum: float
@@ -30,7 +30,7 @@ class TimesFigures(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class QueueFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """One queue: how many jobs are in which list, and what happened since it exists."""
+    """The figures of one queue: jobs by state, and totals since the queue was created."""
 
     counts: QueueCounts
     oldest_age: float  # seconds since the oldest waiting job entered the queue, 0 if none waits
@@ -52,7 +52,7 @@ class JobTotals(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FigureOperations:
-    """Operations that tell how queues are doing."""
+    """Operations that return the figures of queues."""
 
     _ledger: "Ledger"
 

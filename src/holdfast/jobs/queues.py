@@ -1,4 +1,4 @@
-"""Queues: how many jobs are where, lists of ids, pausing and forgetting."""
+"""Queues: counts by state, lists of ids, pausing and forgetting."""
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -30,17 +30,17 @@ class QueueOperations:
 
     @operation()
     def queues(self, *, now: float | None = None) -> list[QueueCounts]:
-        """The counts of all known queues, in the order in which they became known.
+        """Returns the counts of all known queues, in the order in which they were first used.
 
-        Starts scheduled jobs that are due, so it may write. Reads 6 keys for each queue, and those
-        locks that have ended or those that have not, whichever are fewer.
+        Starts scheduled jobs that are due, so it may write. Reads 6 keys for each queue, and the
+        ended or the valid locks, whichever are fewer.
         """
         time = self._ledger.time(now)
         return [counts(self._ledger, name, time) for name in known_queues(self._ledger)]
 
     @operation()
     def counts(self, queue: str, *, now: float | None = None) -> QueueCounts:
-        """The counts of one queue, zeros for one that nobody has used.
+        """Returns the counts of one queue, all 0 if it was never used.
 
         Reads what `queues` does for one.
         """
@@ -61,18 +61,18 @@ class QueueOperations:
         count: int = 25,
         now: float | None = None,
     ) -> list[str]:
-        """Ids of jobs in a list: "complete", or of a queue "running", "stalled", "scheduled",
-        "depends", "recurring".
+        """Returns ids of the "complete" jobs, or of the jobs of a queue that are "running",
+        "stalled", "scheduled", "depends" or "recurring".
 
-        `count=-1` is all of them. "scheduled" starts what is due. Reads 1 key for each job up to
-        the page's end.
+        `count=-1` returns all of them. "scheduled" first starts jobs that are due. Reads 1 key for
+        each job up to the page's end.
         """
         return listed(self._ledger, state, queue, offset, count, self._ledger.time(now))
 
     @operation(local=True)
     def erase_some(self, limit: int) -> int:
-        """Erases up to `limit` keys of this layer, jobs and all that belongs to them, and says how
-        many; 0 when nothing is left. Deletes `limit` keys."""
+        """Erases up to `limit` keys of this layer, whatever they hold, and returns how many; 0 when
+        nothing is left. Deletes `limit` keys."""
         tx = self._ledger.tx
         begin, end = below(self._ledger.keys.all)
         keys = [key for key, _ in tx.scan(begin, end, limit=limit)]
@@ -97,7 +97,7 @@ class QueueOperations:
 
     @operation()
     def queue_forget(self, *queues: str) -> None:
-        """Removes `queues` from the known ones; their jobs stay, and a put brings them back.
+        """Removes `queues` from the list of known queues; their jobs stay. A put lists them again.
 
         Reads 1 key and writes 1 for each.
         """
@@ -106,18 +106,18 @@ class QueueOperations:
 
     @operation(reads=True, local=True)
     def waiting(self, queue: str) -> int:
-        """Returns how many jobs wait in the queue: no more can be popped before something happens.
+        """Returns how many jobs wait in the queue: a pop now returns at most that many.
 
-        For those who wake others: a job needs one of them. Reads 1 key.
+        A server uses it to wake no more waiting clients than there are jobs. Reads 1 key.
         """
         return self._ledger.work_counts(self._ledger.keys.queue(queue))[0]
 
     @operation(reads=True, local=True)
     def next_wake(self, *queues: str) -> float | None:
-        """Returns when a lock ends, a job starts or recurs next in any of `queues`; or None.
+        """Returns when the next lock ends or job becomes due in any of `queues`; None if never.
 
-        For those who wait: nothing but a notice `jobs.ready` can make a job available sooner. Reads
-        1 key for each.
+        A caller that waits for a job sleeps until then; only a notice `jobs.ready` can make a job
+        available sooner. Reads 1 key for each.
         """
         return next_wake(self._ledger, queues)
 
@@ -192,8 +192,8 @@ def _limited(ledger: "Ledger", rate: rates.Rate, queue: str, now: float) -> floa
 
 
 def _stalled(ledger: "Ledger", keys: QueueKeys, now: float, locks: int) -> int:
-    """Returns how many locks have ended, counted from both ends: the cost is that of the shorter
-    part."""
+    """Returns how many locks have ended. Counts from both ends at once, so it costs as much as the
+    smaller part."""
     ended = ledger.tx.scan(*until(keys.locks, now))
     held = ledger.tx.scan(*since(keys.locks, now + 0.0), reverse=True)
     for number in range(locks + 1):
@@ -229,9 +229,7 @@ def next_wake(ledger: "Ledger", queues: Iterable[str]) -> float | None:
 
 
 def _wake(ledger: "Ledger", queue: str) -> float:
-    """Returns when a pop may find something; one that is paused or full is not asked again and
-    again.
-    """
+    """Returns when a pop may find a job. A queue that is paused or full is not polled meanwhile."""
     keys = ledger.keys.queue(queue)
     record = ledger.queue(keys)
     if record.paused:
@@ -281,7 +279,7 @@ def listed(
 
 
 def some_jobs(ledger: "Ledger", queue: str, limit: int) -> list[str]:
-    """Up to `limit` jobs of a queue, in whatever list."""
+    """Returns up to `limit` jobs of a queue, from any of its lists."""
     keys = ledger.keys.queue(queue)
     found = [str(unpack(value)[0]) for _, value in ledger.tx.scan(*below(keys.work), limit=limit)]
     for prefix in (keys.scheduled, keys.depends, keys.locks):
@@ -292,7 +290,7 @@ def some_jobs(ledger: "Ledger", queue: str, limit: int) -> list[str]:
 
 
 def _set_aside(ledger: "Ledger", queue: str) -> Iterator[str]:
-    """Jobs of a queue that wait for a throttle; they lie with those of all other queues."""
+    """Yields jobs of a queue that wait for a throttle; all queues store these together."""
     prefix = ledger.keys.throttle_waiters
     for key, _ in ledger.tx.scan(*below(prefix)):
         job = ledger.job(str(unpack(key, len(prefix))[2]))

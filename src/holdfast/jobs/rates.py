@@ -1,10 +1,11 @@
-"""Rates: how many jobs of a queue may start in a time, and how many of each key.
+"""Rates: limit how many jobs of a queue, or of each rate key, may start within a time.
 
-`<queue>-rate` is `100/60`: at most 100 jobs in any 60 seconds. A pop hands out what is left of it.
-`<queue>-rate-per-key` holds for the jobs of each `rate_key`: a job whose key has nothing left is
-scheduled for the time at which its turn comes, so it does not block the jobs behind it.
+With `<queue>-rate` set to `100/60`, at most 100 jobs start in any 60 seconds; a pop returns no more
+than that allows. `<queue>-rate-per-key` applies to the jobs of each `rate_key`: a job whose key has
+nothing left is scheduled for the time of its turn, so it does not block the jobs behind it.
 
-The metrics layer counts; this layer does not know it. The store hands in a `RateLimiter`.
+The metrics layer does the counting. This layer does not import it: the store passes in a
+`RateLimiter`.
 """
 
 from collections.abc import Callable, Sequence

@@ -30,7 +30,7 @@ class HistoryEntry(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """The reason why a job failed last. It stays visible until the job completes."""
+    """The last failure of a job. It stays visible until the job completes."""
 
     group: str
     message: str
@@ -159,7 +159,7 @@ class ResultRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 # --- given to callers -------------------------------------------------------------------------
-# Whole, also what is empty: who reads JSON in another language knows no defaults.
+# Empty fields are encoded too: a client that reads JSON in another language knows no defaults.
 
 State = Literal[
     "waiting", "scheduled", "depends", "running", "stalled", "failed", "complete", "throttled"
@@ -231,7 +231,7 @@ class NewJob(
 class RecurringJob(msgspec.Struct, frozen=True, kw_only=True):
     """A recurring job; `count` is how many jobs it has spawned, `next` its next run.
 
-    One that is `paused` has the run that would be next without the pause.
+    While it is `paused`, `next` is the run that would be next without the pause.
     """
 
     id: str
@@ -257,7 +257,7 @@ class RecurringJob(msgspec.Struct, frozen=True, kw_only=True):
 class QueueCounts(msgspec.Struct, frozen=True, kw_only=True):
     """The number of jobs in each list of a queue. `stalled` counts locks that have ended.
 
-    `limited` is in how many seconds the queue's rate lets the next job go; 0 if it does now.
+    `limited` is the number of seconds until the queue's rate allows the next job; 0 means now.
     """
 
     name: str
@@ -351,8 +351,8 @@ class StatsRow(msgspec.Struct, frozen=True, kw_only=True):
 class StatsTable(msgspec.Struct, frozen=True, kw_only=True):
     """The statistics of a queue by name, over the days from `since` to before `until`.
 
-    There were `names` names that have their own row; `others` is the sum of all that have
-    none, None if there was none.
+    `names` is the number of names with their own row; `others` is the sum of all other names, None
+    if there are no others.
     """
 
     queue: str

@@ -66,13 +66,13 @@ class RecurringOperations:
         unique_for: str | float = "running",
         now: float | None = None,
     ) -> str:
-        """Makes a recurring job and returns its id; of one that it replaces, count and pause stay.
+        """Creates a recurring job and returns its id. Replacing one keeps its count and its pause.
 
         Give either an `interval` in seconds (first run after `offset` seconds) or a `cron`
-        expression with its time zone `tz`. A queue that nobody popped for a while catches up run by
-        run, with a `backlog` above 0 on at most the newest `backlog` + 1. Its jobs share
-        `throttles` with others. They own the key `unique`, as with `put`: a run that is due while
-        another job owns it is left out. Reads 3 keys, writes 4.
+        expression with its time zone `tz`. If nobody popped the queue for a while, missed runs are
+        caught up on: all of them, or with a `backlog` above 0 at most the newest `backlog` + 1. The
+        jobs take slots of `throttles`, and own the key `unique` as with `put`: a run that is due
+        while another job owns the key is skipped. Reads 3 keys, writes 4.
         """
         ledger = self._ledger
         time = ledger.time(now)
@@ -104,7 +104,7 @@ class RecurringOperations:
 
     @operation()
     def recur_pause(self, id: str) -> None:
-        """Spawns no more jobs from a recurring job until `recur_resume`.
+        """Pauses a recurring job: it spawns no jobs until `recur_resume`.
 
         >>> id = store.jobs.recur("reports", "Nightly", cron="30 2 * * *")
         >>> store.jobs.recur_pause(id)
@@ -117,7 +117,7 @@ class RecurringOperations:
 
     @operation()
     def recur_resume(self, id: str, *, now: float | None = None) -> None:
-        """Ends the pause of a recurring job; runs that it has missed are not made up for.
+        """Ends the pause of a recurring job; runs that it has missed are not caught up on.
 
         Reads 1 key, writes 4.
         """
@@ -125,7 +125,7 @@ class RecurringOperations:
 
     @operation(reads=True)
     def recurring(self, *, after: str | None = None, count: int = 25) -> list[RecurringJob]:
-        """Returns up to `count` recurring jobs of all queues by id, from those behind `after`.
+        """Returns up to `count` recurring jobs of all queues, by id, beginning after `after`.
 
         Reads 1 key for each.
         """
@@ -175,12 +175,12 @@ class RecurringOperations:
 
     @operation()
     def recur_tag(self, id: str, *tags: Tag) -> tuple[Tag, ...]:
-        """Gives the jobs to come more tags, and returns all. Reads 1 key, writes 1."""
+        """Adds tags to the jobs that it will spawn; returns all tags. Reads 1 key, writes 1."""
         return tuple(tag(self._ledger, id, list(tags)))
 
     @operation()
     def recur_untag(self, id: str, *tags: Tag) -> tuple[Tag, ...]:
-        """Takes tags from the jobs to come, and returns those left. Reads 1 key, writes 1."""
+        """Removes tags from jobs that it will spawn; returns the rest. Reads 1 key, writes 1."""
         return tuple(untag(self._ledger, id, list(tags)))
 
 
@@ -237,7 +237,7 @@ def unrecur(ledger: "Ledger", jid: str) -> None:
 
 
 def pause(ledger: "Ledger", jid: str) -> None:
-    """Moves the next run to a time that never comes, so that nothing else has to know of it."""
+    """Moves the next run to a time that never comes, so that no other code has to know of it."""
     record = need(ledger, jid)
     if record.paused_run is None:
         _leave(ledger, record)
@@ -385,7 +385,7 @@ def _following(record: RecurringRecord, run: float) -> float:
 
 
 def _skip_backlog(record: RecurringRecord, run: float, now: float) -> float:
-    """The run to begin with: a backlog above 0 forgets all but the newest."""
+    """Returns the first run to catch up on: a backlog above 0 skips all but the newest."""
     if record.backlog <= 0 or run > now:
         return run
     if record.cron:
@@ -400,8 +400,8 @@ def _skip_backlog(record: RecurringRecord, run: float, now: float) -> float:
 def _spawn(ledger: "Ledger", record: RecurringRecord, run: float, now: float) -> bool:
     """Makes one job that was due at `run`, under the next number that is free.
 
-    It has waited since then; its tags it gets now. Returns False, and makes none, if another job
-    owns the unique key.
+    Its wait is counted from that time; its tags are attached now. Returns False, and makes no job,
+    if another job owns the unique key.
     """
     count = record.count + 1
     while ledger.tx.get(ledger.keys.job(f"{record.jid}-{count}")) is not None:

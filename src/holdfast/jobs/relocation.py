@@ -1,4 +1,4 @@
-"""Job records that move from one space to another: a record knows its place by its whole key."""
+"""Rewrites job records for another space: a record holds the whole key of its place in a list."""
 
 from typing import Final
 

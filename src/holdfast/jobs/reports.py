@@ -1,7 +1,7 @@
-"""Reporting: a worker tells what became of its jobs and takes the next ones, all in one commit.
+"""Reports: a worker settles its jobs and takes the next ones, all in one commit.
 
-A worker with eight busy slots so waits for the disk once and not eight times. A job that the worker
-has lost meanwhile is refused alone; the others are settled all the same.
+So a worker with eight busy slots waits for the disk once, not eight times. If the worker has lost
+one of the jobs meanwhile, only that report is refused; the others are settled.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,12 +31,12 @@ class Report(
 ):
     """The report of a worker about a job that it holds.
 
-    `what` is "heartbeat" (it goes on), "complete", "retry" (after `delay` seconds, `free` without
-    using up a retry), "fail", "release" (another worker should take it now) or "remember", which
-    only checks that the worker holds the job. `result` is kept unless it is None. `puts` are jobs
-    that are put in the same commit. The rest is for workflows: `steps` are remembered, `took` and
-    `took_number` name a signal that was taken, and a retry comes back at once when it is told
-    the signal `awaits`, or when the jobs `depends` are complete.
+    `what` is "heartbeat" (renew the lock), "complete", "retry" (after `delay` seconds; with `free`,
+    without using up a retry), "fail", "release" (hand the job back now) or "remember", which only
+    checks that the worker holds the job. `result` is kept unless it is None. `puts` are jobs to put
+    in the same commit. The rest is for workflows: `steps` are remembered, `took` and `took_number`
+    name a signal that was taken, and a retry runs at once when the signal `awaits` is sent, or when
+    the jobs in `depends` are complete.
     """
 
     id: str
@@ -64,7 +64,7 @@ class Report(
 class Take(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
 ):
-    """Jobs that a worker wants: up to `count`, from the first of `queues` that have any."""
+    """Asks for up to `count` jobs for a worker, from the first of `queues` that have any."""
 
     worker: str
     queues: tuple[str, ...]
@@ -73,7 +73,7 @@ class Take(
 
 
 class Refusal(msgspec.Struct, frozen=True, kw_only=True):
-    """A report that was not taken: the worker does not hold the job any more.
+    """A report that was refused: the worker no longer holds the job.
 
     `code` is "job_lost", "unknown_job" if it was canceled, or "wrong_state".
     """
@@ -86,8 +86,8 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True):
 class Reported(msgspec.Struct, frozen=True, kw_only=True):
     """The answer to reports: those that were refused, and the jobs that were taken.
 
-    `wake` is in how many seconds one of the queues can have a job without a put; None if never, 0
-    if there may be more jobs, which did not fit this answer.
+    `wake` is the number of seconds after which one of the queues may have a job even if none is
+    put; None if never, 0 if there may be more jobs that did not fit into this answer.
     """
 
     refused: tuple[Refusal, ...] = ()
@@ -117,8 +117,8 @@ class ReportOperations:
         >>> store.jobs.report([Report(id=job.id, worker="w", what="complete", lock=job.lock)])
         Reported(refused=(), jobs=(), wake=None)
 
-        A report about a job that the worker has lost is refused alone; with `all_or_none` it raises
-        and nothing is done. Costs what the single calls do.
+        A report about a job that the worker has lost is refused, the others take effect; with
+        `all_or_none` it raises and nothing is done. Costs what the single calls do.
         """
         check_jobs_count(len(reports) + len(takes))
         ledger = self._ledger
@@ -228,7 +228,7 @@ def _is_told(ledger: "Ledger", report: Report) -> bool:
 
 
 def _block(ledger: "Ledger", report: Report, now: float) -> None:
-    """Lets a job that was put back wait for others too, as the children of a workflow."""
+    """Makes a job that was put back wait for other jobs, such as the children of a workflow."""
     job = ledger.job(report.id)
     assert job is not None
     lists.leave(ledger, job, now)
@@ -238,10 +238,9 @@ def _block(ledger: "Ledger", report: Report, now: float) -> None:
 
 
 def _taken(ledger: "Ledger", takes: Sequence[Take], now: float) -> Iterator[JobRecord]:
-    """Pops for each of `takes`, and asks no queue again that had less than was wanted.
+    """Pops for each of `takes`; a queue that had fewer jobs than asked for is not asked again.
 
-    It ends early when another job might not fit the answer: the caller has read the data of all
-    jobs that it was given so far.
+    It ends early when another job might not fit into the answer.
     """
     empty: set[str] = set()
     begun = ledger.long_data_bytes

@@ -1,4 +1,4 @@
-"""Results and progress: what a job returned, and how far it has come."""
+"""Results and progress of jobs."""
 
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,8 +22,8 @@ _encode_json: Final = msgspec.json.Encoder().encode
 
 
 def keep(ledger: Ledger, job: JobRecord, text: str, ttl: float | None = None) -> None:
-    """Keeps what the job returned for `ttl` seconds, by default for `result-ttl`; 0 or less: as
-    long as the job. A workflow gets what its child returned, however long it waits for others."""
+    """Keeps the job's result for `ttl` seconds, by default for `result-ttl`; 0 or less keeps it as
+    long as the job. That of a workflow's child does not expire: the workflow may read it late."""
     check_size(text, f"the result of job {job.jid}")
     if job.parent:
         ttl = 0.0

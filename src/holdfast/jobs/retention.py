@@ -1,7 +1,7 @@
-"""Retention: complete jobs are kept for a time and up to a number, and go when other jobs complete.
+"""Retention: complete jobs are kept for a time and up to a number; completions remove the others.
 
-A completion removes at most `JOBS_PER_STEP` jobs. If more must go, expiry goes on step by step,
-between which others write: shortening the time for 100,000 jobs stops nobody.
+A completion removes at most `JOBS_PER_STEP` jobs. If more have to go, expiry continues in steps,
+and other writes go on in between: shortening the time for 100,000 jobs blocks nobody.
 """
 
 from typing import Final
@@ -34,7 +34,7 @@ def forget_some(ledger: Ledger, now: float, limit: int = JOBS_PER_STEP) -> bool:
     if oldest > too_old and surplus <= 0:
         return True
     if oldest > too_old:
-        # Where jobs are many, one must go for each that completes: to find it is the shortest scan.
+        # With the maximum reached, each completion removes one job; this finds it at least cost.
         gone = _oldest(ledger, min(surplus, limit))
         oldest = gone[-1][1]
     else:

@@ -1,8 +1,8 @@
 """Search: jobs by queue, state, class, tag, group, worker, time and text, a page at a time.
 
-A search walks the shortest list that holds all jobs it can mean: those of a tag, of a failure
-group, of a worker, or of a queue and a state; without any of these, all jobs. A page looks at a
-bounded number of jobs, and says how many were searched so far, of how many.
+A search walks the shortest list that contains every possible match: that of a tag, a failure group,
+a worker, or a queue and a state; without any of these, all jobs. A page looks at a bounded number
+of jobs, and says how many were searched so far, and of how many.
 """
 
 import base64
@@ -44,10 +44,10 @@ T = TypeVar("T")
 class JobSearch(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
 ):
-    """Which jobs are meant: those for which everything that is given is true.
+    """Selects jobs: those that meet every condition that is given.
 
-    `since` and `before` are about the time at which a job was last put, popped, completed or
-    failed. `text` is a part of its data, as JSON text.
+    `since` and `before` bound the time at which a job was last put, popped, completed or failed.
+    `text` is searched for in its data, as JSON text.
     """
 
     queue: str | None = None
@@ -64,8 +64,8 @@ class JobSearch(
 class SearchPage(msgspec.Struct, frozen=True, kw_only=True):
     """A page of jobs that were found.
 
-    `cursor` is where the next page begins, None after the last. So far `searched` jobs were looked
-    at, of about `of`.
+    `cursor` is where the next page begins, None after the last. The search has looked at `searched`
+    jobs so far, of about `of`.
     """
 
     jobs: tuple[Job, ...] = ()
@@ -83,7 +83,7 @@ class SearchOperations:
     def search(
         self, search: JobSearch | None = None, *, cursor: str | None = None, count: int = 25
     ) -> SearchPage:
-        """Returns jobs that fit `search`, a page at a time.
+        """Returns jobs that match `search`, a page at a time.
 
         >>> id = store.jobs.put("emails", "SendMail", {"to": "ann"})
         >>> page = store.jobs.search(JobSearch(queue="emails", text="ann"))
@@ -91,8 +91,8 @@ class SearchOperations:
         (True, 1, 1)
 
         A page looks at no more than `JOBS_SEARCHED_PER_PAGE` jobs, so it may hold fewer than
-        `count` though more follow: go on until `cursor` is None. Reads 2 keys for each job that it
-        looks at.
+        `count` even if more follow: continue until `cursor` is None. Reads 2 keys for each job that
+        it looks at.
         """
         found, place = page(self._ledger, search or JobSearch(), cursor, count, shown)
         return SearchPage(
@@ -107,7 +107,7 @@ def page(
     count: int,
     show: "Callable[[Ledger, JobRecord], T]",
 ) -> "tuple[list[T], SearchPlace]":
-    """Returns up to `count` jobs as `show` makes them, and where the search is behind them."""
+    """Returns up to `count` jobs, converted by `show`, and the place where the search continues."""
     check_page_count(count)
     place = read_cursor(cursor) if cursor else first_place(ledger, search)
     found: list[T] = []
@@ -158,9 +158,9 @@ def first_place(ledger: "Ledger", search: JobSearch) -> SearchPlace:
 def walk(
     ledger: "Ledger", search: JobSearch, place: SearchPlace, limit: int
 ) -> Iterator[JobRecord | None]:
-    """Looks at the next `limit` jobs: yields each that fits, None for each that does not.
+    """Looks at the next `limit` jobs: yields each that matches, None for each that does not.
 
-    `place` is always behind the job that was yielded last.
+    `place` is always just after the job that was yielded last.
     """
     lists = _lists(ledger, search)
     left = limit
@@ -184,7 +184,7 @@ def walk(
 
 
 def fits(ledger: "Ledger", search: JobSearch, job: JobRecord) -> bool:
-    """Returns whether the job is one of those that are meant."""
+    """Returns whether the job matches the search."""
     time = job.failure.when if job.failure is not None and job.state == FAILED else job.time
     return (
         (search.queue is None or job.queue == search.queue)
@@ -216,7 +216,7 @@ _IN_QUEUES: Final = (WAITING, STALLED, RUNNING, SCHEDULED, DEPENDS)
 
 
 def _lists(ledger: "Ledger", search: JobSearch) -> list[_List]:
-    """Returns the lists that hold all jobs that can be meant, the shortest way to them first."""
+    """Returns the shortest lists that together contain every possible match."""
     keys, tx = ledger.keys, ledger.tx
     if search.tag is not None:
         tag = check_name(tag_text(search.tag), "tag")
@@ -259,7 +259,7 @@ def _failed(ledger: "Ledger", group: str | None) -> _List:
 
 
 def _throttled(ledger: "Ledger") -> _List:
-    """Jobs that wait for throttles; they are stored with those of all queues."""
+    """Returns the list of jobs that wait for throttles, which all queues share."""
     return _List(
         ledger.keys.throttle_waiters,
         _last,

@@ -1,7 +1,6 @@
-"""Configuration: what can be set, its defaults, and the operations on it.
+"""Configuration: the options, their defaults, and the operations on them.
 
-All options of a space lie in one record, so an operation pays one read for all that it needs to
-know.
+All options of a space are in one record, so an operation reads one key for all of them.
 """
 
 from collections.abc import Callable
@@ -54,7 +53,7 @@ _OF_A_QUEUE: Final = (*_QUEUE_NUMBERS, _RATE, _KEY_RATE, _DEAD_LETTER)
 
 
 def refuse_unknown(option: str) -> None:
-    """Refuses an option that would change nothing, and names the nearest one that would."""
+    """Raises for an option that does not exist, and suggests the nearest one that does."""
     ours = [*SHOWN_DEFAULTS, *_OTHER_NUMBERS, STATS_TAGS]
     if not isinstance(option, str) or option in ours or _queue_of(option):
         return
@@ -116,7 +115,7 @@ def tags_from(text: str) -> frozenset[str]:
 
 
 class JobSettings:
-    """The options of one space, made once for equal stored bytes."""
+    """The options of one space, cached by their stored bytes."""
 
     __slots__ = (
         "given",
@@ -253,12 +252,12 @@ class SettingsOperations:
 
     @operation(reads=True)
     def config(self) -> dict[str, Value]:
-        """Returns the seven documented options and all that was set. Reads 1 key."""
+        """Returns the options of Qless and all options that were set. Reads 1 key."""
         return all_options(self._ledger)
 
     @operation()
     def config_set(self, option: str, value: Value) -> None:
-        """Sets an option, of a queue or of all; one that has no meaning is refused.
+        """Sets an option of one queue or of all; raises for an option that does not exist.
 
         A queue `emails` has the options `emails-heartbeat`, `emails-max-concurrency`, `emails-rate`
         (`100/60`: 100 jobs in any 60 seconds), `emails-rate-per-key` and `emails-dead-letter`.
@@ -269,5 +268,5 @@ class SettingsOperations:
 
     @operation()
     def config_unset(self, option: str) -> None:
-        """Takes an option back to its default. Reads 1 key, writes 1."""
+        """Resets an option to its default. Reads 1 key, writes 1."""
         unset_option(self._ledger, option)

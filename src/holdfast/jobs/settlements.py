@@ -1,8 +1,8 @@
-"""Settling: heartbeat, complete, fail and retry by the holder of a lock, and timeout.
+"""Settlements: heartbeat, complete, fail and retry by the holder of a lock, and timeout.
 
 Ownership counts, not the clock: the holder may settle a job after its lock has ended, as long as
-nobody else was given the job. A caller that gives the lock's fencing number is refused as soon as
-that lock is not the newest.
+the job was not handed to another worker. A caller that gives the lock's fencing number is refused
+as soon as there is a newer lock.
 """
 
 from collections.abc import Sequence
@@ -51,7 +51,7 @@ UNSET: Final = Unset()
 
 
 class SettlementOperations:
-    """Operations of those who hold a job."""
+    """Operations of the worker that holds a job, and `timeout`."""
 
     _ledger: "Ledger"
 
@@ -69,7 +69,7 @@ class SettlementOperations:
         lock_seconds: float | None = None,
         now: float | None = None,
     ) -> float:
-        """Renews the lock and returns when it ends now; no later than the job's own `timeout`.
+        """Renews the lock and returns its new end, no later than the job's own `timeout` allows.
 
         Reads 2 keys, writes 5.
         """
@@ -109,11 +109,11 @@ class SettlementOperations:
         lock: int | None = None,
         now: float | None = None,
     ) -> str:
-        """Ends the job, or with `next` moves it on to that queue; returns its new state.
+        """Completes the job, or with `next` moves it to that queue; returns its new state.
 
-        `queue`, if given, must be the one that it runs in; `data` replaces the job's data, `result`
-        is kept for `result(id)`, for `result_ttl` seconds if that is given. Jobs that depend on it
-        start when it ends without `next`.
+        `queue`, if given, must be the one that the job runs in. `data` replaces the job's data;
+        `result` is kept for `result(id)`, for `result_ttl` seconds if that is given. Jobs that
+        depend on this one start once it is complete.
 
         Reads 4 keys, writes 6. A result adds 1 write, `next` adds 1 read and 1 write, and with it a
         delay 1 write and each of `depends` 1 read and 3 writes.
@@ -164,9 +164,9 @@ class SettlementOperations:
     ) -> list[Job]:
         """Completes the job as `complete` does and hands out the next `count` jobs as `pop` does.
 
-        They come from the queue that the job ran in, or from `pop_from`. A worker that always asks
-        for its next job so waits for one commit for each job instead of two. If the job can't be
-        completed, none is handed out. Costs what the two calls do.
+        The next jobs come from the queue that the job ran in, or from `pop_from`. So a busy worker
+        waits for one commit per job instead of two. If the job can't be completed, none is handed
+        out. Costs what the two calls do.
         """
         if not (
             pop_from is None
@@ -235,10 +235,10 @@ class SettlementOperations:
         lock: int | None = None,
         now: float | None = None,
     ) -> int:
-        """Puts the job back, after `delay` seconds, and returns how many retries remain.
+        """Puts the job back, to run after `delay` seconds, and returns how many retries remain.
 
         -1 means that none was left: the job has failed, in `group` or in `failed-retries-<queue>`.
-        With `free` it uses up none.
+        With `free` it uses up no retry.
 
         Reads 3 keys, writes 6; with a delay it writes 7, if no retry was left 9.
         """
@@ -257,7 +257,7 @@ class SettlementOperations:
 
     @operation()
     def timeout(self, *ids: str, now: float | None = None) -> None:
-        """Takes running jobs from their workers at once; they come first in their queues.
+        """Takes running jobs from their workers at once, and puts them first in their queues.
 
         Reads 3 keys, writes 6 for each.
         """

@@ -1,14 +1,14 @@
-"""Statistics of a queue by day: wait and run times, and what was retried or failed.
+"""Statistics of a queue by day: wait and run times, retries and failures.
 
 The times of a day are a *summary*: count, mean and sum of squared deviations, then as many buckets
 of the histogram as are in use, four bytes each. Buckets are the seed's: seconds s0..s59, minutes
 m1..m59, quarter hours 4..95, hours h24..h71, days d3..d29, and one for all that took longer. Both
 views of the histogram are derived from these.
 
-The summary of the day that is being written is the second half of a *flow*, whose first half is
-that day and how many jobs have gone through: every pop and every completion writes its flow, and
-needs no other counter. When another day is written, the summaries go to their place and what went
-through is added to the queue's counter. Notes of jobs that ended follow, see breakdown.py.
+The summary of the current day is the second half of a *flow*. The first half is that day and the
+number of jobs that have gone through: a pop or a completion writes only its flow, and no other
+counter. When another day begins, the summaries move to keys of their own, and the number that went
+through is added to the queue's counter. Notes about jobs that ended follow, see breakdown.py.
 """
 
 import struct
@@ -301,7 +301,7 @@ def take_over(
     times: tuple[int, float, float],
     buckets: Iterable[tuple[int, int]],
 ) -> bool:
-    """Makes the times that another queue has counted those of a day, if nothing was counted here.
+    """Imports the times of a day from another system, unless that day has times here.
 
     Returns whether it did. Reads 2 keys, writes 1.
     """
@@ -333,7 +333,7 @@ def tally(ledger: "Ledger", keys: QueueKeys, name: str, day: int, delta: int = 1
 
 
 class Total(NamedTuple):
-    """Times since a queue exists: how many, their sum, and the buckets of all histograms."""
+    """Times since a queue was created: their number, sum, and the buckets of all histograms."""
 
     number: int
     seconds: float
@@ -341,7 +341,7 @@ class Total(NamedTuple):
 
 
 class Totals(NamedTuple):
-    """Totals of a queue since it exists."""
+    """Totals of a queue since it was created."""
 
     wait: Total
     run: Total
@@ -426,7 +426,7 @@ def _forget_old_days(ledger: "Ledger", keys: QueueKeys, day: int) -> None:
 
 def gone_through(tx: Reader, keys: QueueKeys) -> tuple[int, int]:
     """Returns how many jobs have gone from the work list to a lock, and from there to completion,
-    that the queue's counter does not know of."""
+    and are not in the queue's counter yet."""
     popped, ended = tx.get_many([keys.popped, keys.ended])
     return (
         0 if popped is None else _unpack_flow(popped)[1],
@@ -441,7 +441,7 @@ def days_being_written(tx: Reader, keys: QueueKeys) -> set[int]:
 
 
 def measured_on(ledger: "Ledger", queue: str, day: int) -> tuple[Measured, Measured]:
-    """The wait and the run times of a day."""
+    """Returns the wait and the run times of a day."""
     keys = ledger.keys.queue(queue)
     return (
         _measured(ledger, keys, keys.popped, day, "wait"),

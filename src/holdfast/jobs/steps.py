@@ -1,7 +1,7 @@
-"""Steps and signals: what a workflow remembers, and what it is told from outside.
+"""Steps and signals: the finished steps of a workflow, and messages sent to it from outside.
 
-A workflow is a job whose worker keeps the result of each step with the job, so that the next run
-does not repeat what was done. Both lie under their own keys and go with their job.
+A workflow is a job whose worker stores the result of each step with the job, so that the next run
+does not repeat it. Steps and signals have their own keys and are removed with their job.
 """
 
 from collections.abc import Sequence
@@ -33,8 +33,8 @@ class Step(
 ):
     """One step, as a workflow remembers it.
 
-    Steps are numbered from 0 in the order in which they are asked for. One that has not `ended`
-    waits: until a time, for a signal, or for child jobs. `error` and `error_class` are of a step
+    Steps are numbered from 0 in the order in which the workflow calls them. A step that has not
+    `ended` waits for a time, a signal or child jobs. `error` and `error_class` belong to a step
     that has failed for good.
     """
 
@@ -51,7 +51,7 @@ class Step(
 
 
 class Signal(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that a workflow was told and has not taken yet."""
+    """A signal that was sent to a workflow and that it has not taken yet."""
 
     name: str
     number: int
@@ -86,13 +86,13 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 
 
 class StepOperations:
-    """Operations on what workflows remember."""
+    """Operations on the steps and signals of workflows."""
 
     _ledger: "Ledger"
 
     @operation(reads=True)
     def steps(self, id: str, *, after: int = -1, count: int = 1000) -> list[Step]:
-        """Returns the steps of a workflow behind the number `after`, as many as fit one answer.
+        """Returns the steps of a workflow after number `after`, as many as fit into one answer.
 
         Reads 1 key for each.
         """
@@ -100,9 +100,9 @@ class StepOperations:
 
     @operation()
     def signal(self, id: str, name: str, value: Any = None, *, now: float | None = None) -> None:
-        """Tells a workflow something: a run that waits for `name` goes on with `value`.
+        """Sends a signal to a workflow: a run that waits for `name` continues with `value`.
 
-        A signal that comes before it is waited for is kept. Reads 2 keys, writes up to 5.
+        A signal that comes before the workflow waits for it is kept. Reads 2 keys, writes up to 5.
         """
         text = json_text(value, "value")
         add_signal(self._ledger, check_jid(id), name, text, self._ledger.time(now))
@@ -180,7 +180,7 @@ def write_steps(ledger: "Ledger", job: JobRecord, steps: Sequence[Step]) -> None
 def remember_child(ledger: "Ledger", job: JobRecord) -> None:
     """Keeps the result of a complete child that is about to go, with the workflow that waits.
 
-    It is a step behind all that a workflow can have. Reads 3 keys, writes 1.
+    Its number is above all that a workflow's own steps can have. Reads 3 keys, writes 1.
     """
     parent = ledger.job(job.parent)
     text = results.result_text(ledger, job.jid) or "null"
@@ -248,7 +248,7 @@ def read_signals(ledger: "Ledger", jid: str) -> list[Signal]:
 
 
 def has_signal(ledger: "Ledger", jid: str, name: str) -> bool:
-    """Returns whether the job was told something of that name and has not taken it."""
+    """Returns whether the job has a signal of that name that it has not taken."""
     of_name = ledger.keys.signals_named(jid, name)
     return any(True for _ in ledger.tx.scan(*below(of_name), limit=1))
 

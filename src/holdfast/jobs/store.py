@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 @check_argument_types
 class StoreJobs(_PerCall):
-    """The job queue of a store: a transaction for each call, or as many as its text says."""
+    """The job queue of a store: one transaction per call, unless its description says otherwise."""
 
     if TYPE_CHECKING:
 
@@ -111,9 +111,10 @@ class StoreJobs(_PerCall):
     ) -> list[Job]:
         """Pops from the first of `queues` that has a job; waits up to `timeout` seconds.
 
-        No transaction is open while it waits. It wakes for what is put, comes back or is unpaused,
-        and when a job starts, recurs or loses its lock. Nothing within `timeout`: an empty list.
-        Costs what `pop` does for each queue, each time it looks, and reads 2 keys before it waits.
+        No transaction is open while it waits. It wakes when a job is put, comes back or becomes
+        due, when a lock ends, and when a queue is unpaused. Returns an empty list if there is no
+        job within `timeout`. Costs what `pop` does for each queue, each time it looks, and reads 2
+        keys before it waits.
         """
         names = [queues] if isinstance(queues, str) else list(queues)
         deadline = None if timeout is None else time.monotonic() + timeout
@@ -149,7 +150,7 @@ class StoreJobs(_PerCall):
 
     @operation(reads=True, waits=True)
     def result_wait(self, id: str, *, timeout: float | None = None) -> Job:
-        """Returns the job as soon as it is complete or failed, or as it is after `timeout` seconds.
+        """Returns the job once it is complete or failed, at the latest after `timeout` seconds.
 
         Reads 1 key each time the job changes.
         """
@@ -175,11 +176,11 @@ class StoreJobs(_PerCall):
 
     @operation()
     def cancel(self, *ids: str, now: float | None = None) -> list[str]:
-        """Cancels jobs and returns `ids`; unknown and complete ones are passed over.
+        """Cancels jobs and returns `ids`; unknown and complete ones are skipped.
 
-        Every job that depends on one of them must be canceled with it, else `JobNeeded` is raised.
-        Up to `JOBS_PER_STEP` jobs go in one transaction, all or none; more go in several, between
-        which others write. Reads 2 keys and writes 3 to 6 for each job.
+        Every job that depends on one of them must be canceled with it; otherwise `JobNeeded` is
+        raised. Up to `JOBS_PER_STEP` jobs are canceled in one transaction, all or none; more take
+        several transactions. Reads 2 keys and writes 3 to 6 for each job.
         """
         if len(ids) <= JOBS_PER_STEP:
             return super().cancel(*ids, now=now)
@@ -202,8 +203,9 @@ class StoreJobs(_PerCall):
     def cancel_queue(self, queue: str) -> int:
         """Cancels every job that waits, is blocked or runs in `queue`; returns how many.
 
-        In steps of `JOBS_PER_STEP`, with all that depends on them. Pause the queue first if nobody
-        should take any. Reads 4 keys and writes 3 to 6 for each job.
+        In steps of `JOBS_PER_STEP`, together with all jobs that depend on them. To keep workers
+        from taking jobs meanwhile, pause the queue first. Reads 4 keys and writes 3 to 6 for each
+        job.
         """
         total = 0
         check_queue(queue)
@@ -213,7 +215,7 @@ class StoreJobs(_PerCall):
 
     @operation()
     def pause(self, *queues: str, stop_running: bool = False) -> None:
-        """Lets every pop of `queues` give nothing; `stop_running` also takes back what runs.
+        """Pauses `queues`: pops return nothing. `stop_running` also takes back the running jobs.
 
         Pausing is one transaction; the running jobs follow in steps of `JOBS_PER_STEP`.
         Reads 1 key and writes 1 for each queue; reads 4 and writes 6 for each job taken back.
@@ -240,7 +242,7 @@ class StoreJobs(_PerCall):
 
     @operation()
     def retry_failed(self, match: Match) -> int:
-        """Puts every failed job that fits `match` back into its queue; returns how many.
+        """Puts every failed job that matches back into its queue; returns how many.
 
         `store.jobs.retry_failed(Match(klass="app.SendMail", message="timed out"))`. Reads 2 keys
         for each failed job; reads 3 more and writes 7 for each that is put back.
@@ -263,11 +265,11 @@ class StoreJobs(_PerCall):
         tag: Tag | None = None,
         priority: float | None = None,
     ) -> BulkAction:
-        """Does something to all jobs that fit `search`, and returns when it has ended.
+        """Applies an action to all jobs that match `search`, and returns when it is done.
 
-        `store.jobs.bulk_run("move", JobSearch(tag="vip"), queue="fast")`; see `bulk_start`, which
-        does not wait. In steps of `JOBS_PER_STEP`. Reads up to 5 keys for each job that it looks
-        at, and costs what the action does for each that fits.
+        `store.jobs.bulk_run("move", JobSearch(tag="vip"), queue="fast")`. `bulk_start` lists the
+        actions, and does not wait. In steps of `JOBS_PER_STEP`. Reads up to 5 keys for each job
+        that it looks at, and costs what the action does for each match.
         """
         found = self.bulk_start(action, search, queue=queue, tag=tag, priority=priority)
         while found.state == "running":
@@ -276,10 +278,10 @@ class StoreJobs(_PerCall):
 
     @operation()
     def batch_cancel(self, id: str) -> int:
-        """Cancels all jobs of a batch that are not complete, with all that depends on them.
+        """Cancels all jobs of a batch that are not complete, and all jobs that depend on them.
 
-        Closes the batch first. Its `on_settled` is put at the end. Returns how many jobs were
-        canceled; in steps of `JOBS_PER_STEP`. Reads 10 keys and writes 5 for each job.
+        Closes the batch first; its `on_settled` job is put at the end. Returns how many jobs were
+        canceled. In steps of `JOBS_PER_STEP`. Reads 10 keys and writes 5 for each job.
         """
         self.batch_close(id)
         total, cursor = 0, ""
@@ -292,7 +294,7 @@ class StoreJobs(_PerCall):
 
     @operation()
     def batch_forget(self, id: str) -> bool:
-        """Forgets a batch whose jobs are all settled; the jobs stay. Says whether it existed.
+        """Forgets a batch whose jobs are all settled; the jobs stay. Returns whether it existed.
 
         In steps of `JOBS_PER_STEP`. Reads 2 keys and writes 2 for each.
         """
@@ -304,10 +306,11 @@ class StoreJobs(_PerCall):
 
     @operation()
     def requeue_letters(self, queue: str, match: Match | None = None) -> int:
-        """Sends the jobs of a dead-letter queue that fit `match` back to where they came from.
+        """Sends matching jobs of a dead-letter queue back to the queues that they came from.
 
-        Returns how many; jobs that were put into `queue` by hand stay. In steps of `JOBS_PER_STEP`:
-        reads 2 keys for each job of the queue, and costs what `put` does for each that goes.
+        Returns how many. Jobs that were put into `queue` directly stay. In steps of
+        `JOBS_PER_STEP`: reads 2 keys for each job of the queue, and costs what `put` does for each
+        job sent back.
         """
         total = 0
         cursor: bytes | None = b""
@@ -322,7 +325,7 @@ class StoreJobs(_PerCall):
 
     @operation()
     def throttle_delete(self, name: str, *, now: float | None = None) -> int:
-        """Lifts the limit and lets all jobs back that wait for it, in steps of `JOBS_PER_STEP`.
+        """Removes the limit and releases all jobs that wait for it, in steps of `JOBS_PER_STEP`.
 
         Reads 3 keys and writes 1; reads 4 and writes 5 for each job that waited.
         """

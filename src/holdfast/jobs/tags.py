@@ -120,16 +120,16 @@ class TagOperations:
 
     @operation()
     def tag(self, id: str, *tags: Tag, now: float | None = None) -> tuple[Tag, ...]:
-        """Gives a job more tags and returns all that it carries.
+        """Adds tags to a job and returns all of its tags.
 
-        One that it carries already becomes the newest of its tag's jobs. Reads 2 keys, writes 4 for
+        If it has a tag already, it becomes the newest job of that tag. Reads 2 keys, writes 4 for
         each new tag.
         """
         return tuple(add_tags(self._ledger, id, list(tags), self._ledger.time(now)))
 
     @operation()
     def untag(self, id: str, *tags: Tag) -> tuple[Tag, ...]:
-        """Takes tags from a job and returns those that are left.
+        """Removes tags from a job and returns the rest.
 
         Reads 2 keys, writes 4 for each tag.
         """
@@ -137,7 +137,7 @@ class TagOperations:
 
     @operation(reads=True)
     def tagged(self, tag: Tag, *, offset: int = 0, count: int = 25) -> JobPage:
-        """Returns the jobs that carry `tag`, in the order in which they got it.
+        """Returns the jobs that have `tag`, in the order in which they got it.
 
         Reads 1 key for each job up to the page's end.
         """
@@ -145,7 +145,7 @@ class TagOperations:
 
     @operation(reads=True)
     def top_tags(self, *, offset: int = 0, count: int = 25) -> tuple[str, ...]:
-        """Returns the tags of at least two jobs, those of most jobs first.
+        """Returns the tags that at least two jobs have, the most used first.
 
         Reads 1 key for each tag up to the page's end.
         """

@@ -1,4 +1,4 @@
-"""The slots of throttles: taken when a job is popped, given back when its lock ends."""
+"""The slots of throttles: taken when a job is popped, released when its lock ends."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -32,7 +32,7 @@ def save(ledger: "Ledger", name: str, record: ThrottleRecord) -> None:
 
 
 def acquire(ledger: "Ledger", job: JobRecord, now: float) -> str | None:
-    """Takes a slot of each of the job's throttles, or of none: then returns the full one."""
+    """Takes a slot of each of the job's throttles; if one is full, takes none and returns it."""
     records = {name: load(ledger, name, now) for name in job.throttles}
     for name, record in records.items():
         if record.maximum and record.held >= record.maximum and name not in job.holds:
@@ -68,7 +68,7 @@ def leave_waiters(ledger: "Ledger", job: JobRecord, now: float) -> None:
 
 
 def release(ledger: "Ledger", job: JobRecord, now: float) -> list[str]:
-    """Gives back what the job's lock occupied; returns the throttles that have free slots now."""
+    """Releases the slots of the job's lock; returns the throttles that have free slots now."""
     names, job.holds = job.holds, []
     for name in names:
         record = load(ledger, name, now)

@@ -1,8 +1,8 @@
 """Throttles: named limits of how many jobs run at once, over all queues.
 
-A job that names throttles takes a slot of each of them when it is popped and gives it back when its
-lock ends in any way. When one of them is full the job is set aside, in state `throttled`, and comes
-back into the work list when a slot is free, the longest waiting first.
+A job that names throttles takes a slot of each when it is popped, and releases it when its lock
+ends for any reason. When one of them is full, the job is set aside in the state `throttled` until a
+slot is free; the job that has waited longest comes first.
 """
 
 from typing import TYPE_CHECKING
@@ -29,10 +29,10 @@ class ThrottleOperations:
     def throttle_set(
         self, name: str, maximum: int, *, ttl: float | None = None, now: float | None = None
     ) -> None:
-        """Lets at most `maximum` jobs that name this throttle run at once; 0 lifts the limit.
+        """Limits how many jobs that name this throttle run at once; 0 removes the limit.
 
-        With a `ttl` the limit is lifted by itself after so many seconds. Running jobs go on. Reads
-        1 key, writes 1, and up to `JOBS_PER_STEP` jobs that may run now.
+        With a `ttl` the limit ends after that many seconds. Running jobs continue. Reads 1 key,
+        writes 1, and up to `JOBS_PER_STEP` jobs that may run now.
         """
         set_throttle(self._ledger, name, maximum, ttl, self._ledger.time(now))
 
@@ -46,9 +46,9 @@ class ThrottleOperations:
     def throttles(
         self, *, after: str | None = None, count: int = 25, now: float | None = None
     ) -> list[Throttle]:
-        """Returns up to `count` throttles by name, from those behind `after`.
+        """Returns up to `count` throttles by name, beginning after `after`.
 
-        Only those that have a maximum, or that jobs hold or wait for. Reads 1 key for each.
+        Lists those that have a maximum, or that jobs hold or wait for. Reads 1 key for each.
         """
         ledger = self._ledger
         prefix = ledger.keys.throttles
@@ -62,10 +62,10 @@ class ThrottleOperations:
 
     @operation()
     def throttle_delete(self, name: str, *, now: float | None = None) -> int:
-        """Lifts the limit; returns how many jobs are still to be let back, 0 when it is done.
+        """Removes the limit; returns how many waiting jobs are left to release, 0 when it is done.
 
-        One call lets at most `JOBS_PER_STEP` jobs back; `store.jobs` goes on by itself until all
-        are. Reads 3 keys and writes 1; reads 4 and writes 5 for each job that waited.
+        One call releases at most `JOBS_PER_STEP` jobs; `store.jobs` repeats it until none is left.
+        Reads 3 keys and writes 1; reads 4 and writes 5 for each job that waited.
         """
         set_throttle(self._ledger, name, 0, None, self._ledger.time(now))
         return self.throttle_get(name).pending
@@ -80,7 +80,7 @@ class ThrottleOperations:
 
     @operation(reads=True)
     def throttle_pending(self, name: str, *, offset: int = 0, count: int = 25) -> JobPage:
-        """Returns the jobs that wait for the throttle, longest first.
+        """Returns the jobs that wait for the throttle, the longest waiting first.
 
         Reads 1 key for each job up to the end of the page.
         """

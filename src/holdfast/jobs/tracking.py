@@ -1,4 +1,5 @@
-"""Tracking, logs and priorities: what is done to single jobs from outside."""
+"""Tracking, history entries and priorities: operations on single jobs by callers that don't hold
+them."""
 
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,13 +27,13 @@ BEFORE_ALL: Final = -1.0  # a time before every `now`
 
 
 class TrackingOperations:
-    """Operations on single jobs from outside."""
+    """Operations on single jobs by callers that don't hold them."""
 
     _ledger: "Ledger"
 
     @operation()
     def track(self, id: str, *, now: float | None = None) -> bool:
-        """Has all that happens to the job published; says whether that is new.
+        """Publishes everything that happens to the job; returns False if it was tracked already.
 
         Reads 2 keys, writes 2.
         """
@@ -40,7 +41,7 @@ class TrackingOperations:
 
     @operation()
     def untrack(self, id: str) -> bool:
-        """Ends the tracking of a job, also of one that is gone; says whether it was tracked.
+        """Stops tracking a job, even one that no longer exists; returns whether it was tracked.
 
         Reads 2 keys, writes 2.
         """
@@ -48,7 +49,7 @@ class TrackingOperations:
 
     @operation(reads=True)
     def tracked(self) -> TrackedJobs:
-        """Returns all tracked jobs, first tracked first, and the ids of those that are gone.
+        """Returns all tracked jobs in the order they were tracked, and the ids of removed ones.
 
         Reads 2 keys each.
         """
@@ -74,7 +75,7 @@ class TrackingOperations:
 
     @operation()
     def priority(self, id: str, priority: float) -> None:
-        """Changes the job's priority; a waiting job goes to the front of its new one.
+        """Changes the job's priority; a waiting job becomes the first of its new priority.
 
         Reads 1 key, writes 3.
         """

@@ -1,8 +1,8 @@
-"""Unique jobs: while a job owns a key, no other job is put under it.
+"""Unique jobs: while a job owns a key, no other job can be put with it.
 
-No operation gives a key back. A put that wants it looks at its owner: the key is free when that
-has left the states for which it was taken. So jobs without a key pay nothing, and those with one
-pay only when they are put.
+No operation releases a key. A put that wants it looks at the owner instead: the key is free once
+the owner has left the states for which it was taken. So jobs without a key cost nothing extra, and
+jobs with one only when they are put.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -41,7 +41,7 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 def claim(ledger: "Ledger", new: NewJob, jid: str, now: float) -> str | None:
     """Makes `jid` the owner of the key of `new`; returns the id of another job that owns it.
 
-    In mode "keep" such an owner keeps it, in mode "replace" it is the caller's to cancel. Reads 2
+    In mode "keep" the owner keeps it; in mode "replace" the caller has to cancel the owner. Reads 2
     keys, writes 1.
     """
     assert new.unique is not None

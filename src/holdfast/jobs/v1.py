@@ -1,4 +1,4 @@
-"""`jobs.v1`: the Python calls of the seed, the first Qless of 2012, translated to those of today.
+"""`jobs.v1`: the calls of the seed, the first Qless of 2012, in terms of today's operations.
 
 Arguments are positional. Priorities are negated on the way in and out, because the seed runs the
 lower one first. `jobs-history` is in days. A refused call returns None and raises no error. The
@@ -84,7 +84,7 @@ class JobsV1:
 
     @operation(local=True)
     def set_config(self, option: str, value: str | float | None = None) -> None:
-        """Sets an option, or without a value takes it back to its default."""
+        """Sets an option, or resets it to its default if no value is given."""
         if value is None:
             settings.unset_option(self._ledger, option)
             return
@@ -96,8 +96,8 @@ class JobsV1:
 
     @operation(reads=True, local=True)
     def get_config(self, option: str) -> str | None:
-        """Returns the option's value as text, its default if it was not set, None if nobody knows
-        it."""
+        """Returns the option's value as text, its default if it was not set, None if there is no
+        such option."""
         value = settings.get_option(self._ledger, option)
         return None if value is None else str(_in_days(option, value))
 
@@ -144,7 +144,7 @@ class JobsV1:
     def pop(
         self, queue: str, worker: str, count: int, now: float, expiration: float
     ) -> list[JobV1]:
-        """Takes jobs under locks that end at the time `expiration`."""
+        """Pops jobs with locks that end at the time `expiration`."""
         time = self._ledger.time(now)
         jobs = pops.pop(
             self._ledger, queue, worker, count, time, expires=expiration, grace_period=0
@@ -179,11 +179,11 @@ class JobsV1:
         delay: float = 0,
         worker: str | None = None,
     ) -> str | None:
-        """Ends the job or moves it on to `queue`, for its holder; None if it is not running.
+        """Completes the job or moves it to `queue`, for its holder; None if it is not running.
 
-        A `worker` that does not hold the job gets None. A call without one is taken for the
-        holder's, unless a put took the job from another worker before: then it may be that
-        worker's, and gets None too.
+        A `worker` that does not hold the job gets None. A call without a worker counts as the
+        holder's, unless an earlier put took the job from another worker: then the call may come
+        from that worker, and gets None too.
         """
         ledger = self._ledger
         text = None if data is settlements.UNSET else _text(data)
@@ -285,7 +285,7 @@ def rows_of(history: "tuple[HistoryEntry, ...]") -> tuple[Row, ...]:
 
 
 def _interrupted_workers(history: "tuple[HistoryEntry, ...]") -> set[str]:
-    """Returns the workers that a put took the job from, and that don't know it perhaps."""
+    """Returns the workers that a put took the job from, and that may not have noticed."""
     interrupted: set[str] = set()
     holder = ""
     for entry in history:

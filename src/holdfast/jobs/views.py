@@ -1,4 +1,4 @@
-"""Jobs as callers see them: records turned into `Job`, and the operations that only look."""
+"""Jobs as callers see them: converts records to `Job`, and has the operations that only read."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -58,7 +58,7 @@ def all_shown(ledger: "Ledger", jobs: Iterable[JobRecord]) -> list[Job]:
 
 
 def check_answer(ledger: "Ledger", before: int, count: int) -> None:
-    """Refuses an answer of several jobs whose data, read since `before`, is too large in all."""
+    """Raises if the data of several jobs, read since `before`, is too large for one answer."""
     if ledger.long_data_bytes - before > MAX_ANSWER_BYTES and count > 1:
         raise AnswerTooLarge(
             f"the data of these jobs has more than {MAX_ANSWER_BYTES} bytes",
@@ -67,7 +67,7 @@ def check_answer(ledger: "Ledger", before: int, count: int) -> None:
 
 
 class ViewOperations:
-    """Operations that look at jobs."""
+    """Operations that read jobs."""
 
     _ledger: "Ledger"
 

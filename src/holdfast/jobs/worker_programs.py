@@ -1,7 +1,7 @@
-"""Worker programs: each one that runs says so every few seconds, and what it is doing.
+"""Worker programs: each running one announces every few seconds that it is alive and what it runs.
 
-A record disappears when its program has been silent for a while, so that a list of them is a list
-of what is alive.
+The record of a program that has been silent for a while disappears, so the list shows only programs
+that are alive.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -64,7 +64,7 @@ class WorkerProgramOperations:
 
     @operation()
     def announce_worker(self, program: WorkerProgram, *, now: float | None = None) -> None:
-        """Says that a worker program is alive, and what it is doing.
+        """Announces that a worker program is alive, and what it is doing.
 
         >>> store.jobs.announce_worker(WorkerProgram(name="web-1", queues=("emails",)))
         >>> [each.name for each in store.jobs.worker_programs()]

@@ -18,7 +18,7 @@ class WorkerOperations:
 
     @operation()
     def workers(self, *, now: float | None = None) -> list[WorkerCounts]:
-        """Returns all workers, those seen last first; forgets those not seen for `max-worker-age`
+        """Returns all workers, the last seen first; forgets those not seen for `max-worker-age`
         seconds.
 
         Reads 1 key for each worker and for each job that one holds.
@@ -27,7 +27,7 @@ class WorkerOperations:
 
     @operation(reads=True)
     def worker(self, worker: str, *, now: float | None = None) -> WorkerJobs:
-        """Returns the jobs that a worker holds, newest lock first; empty for one that nobody knows.
+        """Returns the jobs that a worker holds, newest lock first; empty for an unknown worker.
 
         Reads 1 key for each.
         """
@@ -36,7 +36,7 @@ class WorkerOperations:
 
     @operation()
     def worker_deregister(self, *workers: str) -> None:
-        """Takes workers off the list; a worker comes back when it pops or heartbeats.
+        """Removes workers from the list; a worker comes back when it pops or heartbeats.
 
         Writes 1 key for each.
         """

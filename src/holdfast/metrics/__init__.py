@@ -1,8 +1,8 @@
 """Metrics: counters in time sequences, rates, and rate limits, after WRStats.
 
-An application adds to a counter; Holdfast keeps the counts in buckets of time, in one or more
-sequences with their own step and retention; a read asks for a stretch of time and gets a total or a
-rate; a rate limiter is a read and a write on such a counter.
+An application adds to a counter. Holdfast keeps the counts in buckets of time, in one or more
+sequences, each with its own time step and retention. A read of a time range returns a total or a
+rate; a rate limiter reads and writes such a counter.
 """
 
 from typing import Final

@@ -1,4 +1,4 @@
-"""The limiter's decision: of a list of operations all are admitted, or none."""
+"""The limiter's decision: admits all operations of a list, or none."""
 
 from collections.abc import Sequence
 from typing import Any, TypeAlias
@@ -109,7 +109,7 @@ def try_incr(
 
 
 def incr(tx: Transaction, plan: LimiterPlan, asked: list[CheckedOperation], where: Where) -> None:
-    """Counts all operations without checking limits. With buckets it writes 1 key for each."""
+    """Counts all operations without checking limits. With buckets, writes 1 key for each."""
     keys, namespace, now = where
     store_specs(tx, keys, plan, asked)
     if plan.algorithm not in WITH_BUCKETS:

@@ -1,7 +1,7 @@
 """The layer's own errors for arguments of the wrong type.
 
-The server decodes arguments by their types, so it finds a wrong one before the layer does. It then
-raises the error that the layer would have raised: a call has the same error wherever it is made.
+The server decodes arguments by their types, so it notices a wrong one before the layer does. It
+raises the error that the layer would raise, so that a call fails in the same way everywhere.
 """
 
 from typing import Final

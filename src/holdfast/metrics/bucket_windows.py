@@ -1,7 +1,7 @@
-"""Windows that roll over buckets: `estimate`, the original's arithmetic, and `strict`.
+"""Sliding windows made of buckets: `estimate`, the original's arithmetic, and `strict`.
 
-Both read the same counters. `estimate` thins the oldest bucket evenly; `strict` counts it in full
-while any part of it is inside the window.
+Both read the same counters. `estimate` counts the share of the oldest bucket that is inside the
+window; `strict` counts it in full while any part of it is inside.
 
 Why strict never admits more than the limit in any interval of the window's length: take the events
 admitted in such an interval, and of these the one that was committed last, at time t. All others

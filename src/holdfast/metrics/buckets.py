@@ -86,7 +86,7 @@ def reset(
     entities: Iterable[EntityKey],
     namespace: str,
 ) -> int:
-    """Deletes all that is stored of `entities`, and returns the number of buckets.
+    """Deletes everything stored about `entities`, and returns the number of buckets.
 
     Reads and deletes, for each entity, 1 key in each bucket that any entity has.
     """
@@ -129,11 +129,11 @@ def _delete(tx: Transaction, key: bytes) -> bool:
 
 
 def sweep_metric(tx: Transaction, subject: bytes) -> bool:
-    """Removes a metric's expired buckets, whole, in bounded steps; then says when to come again.
+    """Removes a metric's expired buckets in bounded steps, then schedules the next sweep.
 
-    One entry of the expiry serves a metric for ever. It comes again when the oldest bucket that is
-    left expires, or, since whatever is written from now on lives at least as long, after the
-    shortest hard expiry. So writes need no entry of their own, and stay pure additions.
+    Each metric has one expiry entry. The next sweep runs when the oldest remaining bucket expires;
+    if none is left, after the shortest hard expiry, since no later write expires before that. So a
+    write needs no expiry entry of its own and remains a pure addition.
     """
     prefix, name = unpack(subject)
     keys = keys_of(tx.space, prefix)
@@ -176,7 +176,7 @@ def _sweep_sequence(tx: Transaction, stem: bytes, visible: int, left: int) -> li
 def _forget(
     tx: Transaction, keys: Keys, name: str, stored: StoredSpec, emptied: list[Sequence]
 ) -> None:
-    """Takes the retired sequences that are empty out of the stored spec."""
+    """Removes the retired sequences that are empty from the stored spec."""
     if emptied:
         left = tuple(found for found in stored.retired if found not in emptied)
         spec = StoredSpec(metric=stored.metric, window=stored.window, retired=left)

@@ -1,4 +1,4 @@
-"""Conditions of a limiter: how many, in which window, in which notation."""
+"""Conditions of a limiter: limit, window and burst, parsed, checked and compiled."""
 
 import math
 import re
@@ -114,7 +114,7 @@ ConditionLike: TypeAlias = LimitCondition | str | Mapping[str, Any]
 
 
 class CompiledCondition(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """A condition with all that a check needs, computed once. It is equal to itself alone."""
+    """A condition with all that a check needs, computed once. It compares by identity."""
 
     name: str
     limit: int
@@ -200,7 +200,7 @@ Conditions: TypeAlias = Mapping[str, ConditionLike] | LimiterPlan
 def make_plan(
     conditions: Conditions, bucket_count: int = BUCKET_COUNT, algorithm: str = "estimate"
 ) -> LimiterPlan:
-    """Returns the plan of `conditions`; a plan is returned as it is, so a limiter makes it once."""
+    """Returns the plan of `conditions`; a plan is returned unchanged, so that it is made once."""
     if isinstance(conditions, LimiterPlan):
         return conditions
     if algorithm not in ALGORITHMS:
@@ -253,7 +253,7 @@ def _compiled(
 ) -> CompiledCondition:
     if not isinstance(name, str) or not name:
         raise BadLimit(f"a condition's name is a string that is not empty, not {name!r}")
-    # 60 and 60.0 are equal, and results tell the window as it was given.
+    # 60 and 60.0 are equal, but results show the window as it was given.
     return _compiled_before[
         name, condition, bucket_count, algorithm, type(condition.window).__name__
     ]

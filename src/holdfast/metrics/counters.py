@@ -1,4 +1,4 @@
-"""Counters: values that only go up, added to one counter for each bucket, and the rates of them."""
+"""Counters: values that only go up, stored as one number for each bucket, and their rates."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -165,7 +165,7 @@ def total_of(metric: Metric, counts: Counts, span: Span, now: float) -> tuple[Nu
 
 
 def read_lifetime(reader: Reader, keys: Keys, name: str, metric: Metric, suffix: bytes) -> Number:
-    """Returns all that was ever counted. Reads 1 key."""
+    """Returns the lifetime total. Reads 1 key."""
     metric.require_type(name, COUNTER)
     if not metric.lifetime:
         raise WrongMetricType(

@@ -54,7 +54,7 @@ class Distribution:
         self._name = name
 
     def record(self, tx: Transaction, suffix: bytes, value: float, count: int, at: float) -> None:
-        """Notes that `value` occurred `count` times. Reads and writes 1 key for each sequence."""
+        """Records that `value` occurred `count` times. Reads and writes 1 key per sequence."""
         keys, name, metric = self._keys, self._name, self.metric
         for sequence in metric.sequences:
             bucket = pack_int(int(at / sequence.time_step))

@@ -1,4 +1,4 @@
-"""Entity keys tell apart the instances of a metric: one count for each user, say."""
+"""Entity keys identify the instances of a metric: one count for each user, for example."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypeAlias

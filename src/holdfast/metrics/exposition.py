@@ -1,4 +1,4 @@
-"""The exposition: the text that shows the metrics whose spec has `expose` to scrapers."""
+"""The exposition: the text in which scrapers read the metrics whose spec has `expose`."""
 
 from collections.abc import Sequence
 from typing import Final

@@ -86,7 +86,7 @@ def read_gauge(
     asked: TimeRange,
     now: float,
 ) -> GaugeReading:
-    """Returns the reading of a range. Reads 1 key for each bucket, and those it looks back."""
+    """Returns the reading of a range. Reads 1 key for each bucket, and some before the range."""
     metric.require_type(name, GAUGE)
     sequence = choose_sequence(metric, asked.start, now)
     first, last = touching(sequence, asked, now)
@@ -236,8 +236,8 @@ def _note_last(
 def _is_later(kept: float, at: float, now: float) -> bool:
     """Returns whether the kept sample is the newer one.
 
-    A sample of the present replaces one that a clock dated ahead before it was set back: it would
-    otherwise remain the last one for years.
+    A sample of the present replaces one that was written while the clock was ahead: that one could
+    otherwise remain the last sample for years.
     """
     present = now + CLOCK_AHEAD_SECONDS
     return kept > at and not (kept > present >= at)
@@ -258,7 +258,7 @@ def _schedule(tx: Transaction, keys: Keys, name: str, suffix: bytes, at: float) 
 
 
 def remove_last(tx: Transaction, subject: bytes) -> bool:
-    """Deletes a last sample once its buckets are gone; one that was renewed is put off."""
+    """Deletes a last sample once its buckets are gone; a newer one is scheduled for later."""
     prefix, name, suffix = unpack(subject)
     keys = keys_of(tx.space, prefix)
     key = keys.of_entity(LAST_SAMPLES, name, suffix)

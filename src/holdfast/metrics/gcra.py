@@ -1,12 +1,12 @@
 """GCRA and token bucket: one number for each entity, in whole microseconds, never rounded.
 
-The number is the theoretical arrival time, multiplied by the limit N so that the distance of two
-events, window / N, is an integer. N is stored beside it, for the day when the limit changes.
+The number is the theoretical arrival time, multiplied by the limit N so that the interval between
+two events, window / N, is an integer. N is stored beside it, in case the limit changes.
 
-An arrival that is ahead by more than a window, and by more than a full burst, can have two reasons.
-A call counted without checking the limit: then its time is stored too, as a third number. Or the
-clock was ahead when it was written, and has been set back since: then it does not count, because it
-would refuse for as long as the clock was ahead.
+An arrival time can be ahead by more than a window and a full burst for two reasons. Either a call
+counted without checking the limit: then its time is stored too, as a third number. Or the clock was
+ahead when it was written, and has been set back since: then it is ignored, because it would refuse
+everything for as long as the clock was ahead.
 """
 
 import math
@@ -135,10 +135,10 @@ def _schedule(tx: Transaction, key: bytes, arrival: int, rate: int) -> None:
 
 
 def remove_arrival_time(tx: Transaction, subject: bytes) -> bool:
-    """Deletes an arrival time that has passed: it means the same as none.
+    """Deletes an arrival time that has passed: it has no effect any more.
 
-    A stored arrival time has one entry of the expiry. Later calls move the time and leave the entry
-    where it is, so an entry that comes too early is scheduled again.
+    A stored arrival time has one expiry entry. Later calls change the time but not the entry, so an
+    entry that fires too early is scheduled again.
     """
     key = tx.space + subject
     value = tx.get(key)

@@ -1,8 +1,9 @@
 """The kinds of metrics: one entry of `KINDS` tells the layer all that depends on a kind.
 
-A kind decides how a value is checked and stored, which values a series can show, how scrapers see
-it, and which changes of a spec would misread what is stored. The rest of the layer asks this table,
-so a new kind is a module with these functions, an entry here, and its name in `MetricType`.
+A kind decides how a value is checked and stored, which values a series can show, how it is exposed
+to scrapers, and which changes of a spec are incompatible with stored data. The rest of the layer
+uses this table, so a new kind is a module with these functions, an entry here, and its name in
+`MetricType`.
 """
 
 from collections.abc import Callable, Mapping
@@ -33,7 +34,7 @@ class WriteOperation(NamedTuple):
 
 
 class Kind(msgspec.Struct, frozen=True, kw_only=True):
-    """All that the layer asks of a kind of metrics."""
+    """Everything that the layer needs to know about a kind of metrics."""
 
     bind: Callable[[Keys, str, StoredSpec], Any]  # a metric under a prefix, for its operations
     operations: Mapping[str, WriteOperation]  # by `op`

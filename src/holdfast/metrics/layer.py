@@ -1,7 +1,7 @@
 """The operations of the layer on one transaction.
 
-Each takes `prefix`, one or more strings that identify the caller, `namespace`, which local entities
-belong to, and `at`, the time to use instead of the clock: for backfills and tests.
+Each takes `prefix`, one or more strings that identify the caller, `namespace`, the scope of local
+entities, and `at`, a time to use instead of the clock, for backfills and tests.
 """
 
 from collections.abc import Iterable, Sequence
@@ -58,8 +58,8 @@ class Metrics(LimitOperations):
     def scoped(self, *, prefix: Prefix = PREFIX, namespace: str = NAMESPACE) -> Self:
         """Returns these metrics with a prefix, a namespace or both bound for every call.
 
-        A call that names its own prefix or namespace keeps it. Writers, readers and limiters of
-        the result have its scope too. Reads and writes nothing.
+        A prefix or namespace that is given to a call takes precedence. Writers, readers and
+        limiters made from the result have its scope too. Reads and writes nothing.
         """
         scoped = type(self)(self._tx)
         scoped._scope = (self._scope or UNSCOPED).narrowed(prefix, namespace)
@@ -79,8 +79,8 @@ class Metrics(LimitOperations):
     ) -> dict[str, Metric]:
         """Stores the specs of metrics and returns them normalised, sequences in search order.
 
-        A spec that contradicts what is stored is refused; `on_conflict="discard"` deletes what is
-        stored instead. Reads 1 key for each metric, writes 2 for a new one.
+        Raises if a spec contradicts the stored one; `on_conflict="discard"` deletes the stored data
+        instead. Reads 1 key for each metric, writes 2 for a new one.
         """
         metrics = normalize(specs)
         keys, _, _ = self._where(prefix, namespace, at)
@@ -97,10 +97,10 @@ class Metrics(LimitOperations):
         prefix: Prefix = PREFIX,
         namespace: str = NAMESPACE,
     ) -> dict[str, Metric]:
-        """Returns the specs of the metrics under a prefix by name, from those after `after`.
+        """Returns the specs of the metrics under a prefix by name, beginning after `after`.
 
-        At most `limit` of them, in order; with `names`, those of them that are defined. The
-        conditions of limiters are among them. Reads 1 key for each.
+        Returns at most `limit` of them, in order; with `names`, only those. The conditions of
+        limiters are included. Reads 1 key for each.
         """
         keys, _, _ = self._where(prefix, namespace, None)
         if names is not None:
@@ -135,7 +135,7 @@ class Metrics(LimitOperations):
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> None:
-        """Takes a sample of a gauge. Reads 2 keys, writes 1, and both for each sequence."""
+        """Sets a gauge to a value. Reads 2 keys, writes 1, and both for each sequence."""
         write = Write(metric=metric, entity=entity, value=value, at=at, op="set")
         self._write(write, prefix, namespace)
 
@@ -150,7 +150,7 @@ class Metrics(LimitOperations):
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> None:
-        """Takes a sample of a gauge that is `delta` above the last one. Costs 1 read more."""
+        """Moves a gauge by `delta` from its last value. Reads 1 key more than `set`."""
         write = Write(metric=metric, entity=entity, value=delta, at=at, op="add")
         self._write(write, prefix, namespace)
 
@@ -166,7 +166,7 @@ class Metrics(LimitOperations):
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> None:
-        """Notes a value of a distribution. Reads and writes 1 key for each sequence."""
+        """Records a value of a distribution. Reads and writes 1 key for each sequence."""
         write = Write(metric=metric, entity=entity, value=value, at=at, op="record", count=count)
         self._write(write, prefix, namespace)
 
@@ -179,9 +179,9 @@ class Metrics(LimitOperations):
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> Written:
-        """Makes all writes or none: the flush of a writer.
+        """Makes all writes or none, as the flush of a writer does.
 
-        Reads 1 key for each metric, then as each write says.
+        Reads 1 key for each metric, and costs what each write does.
         """
         keys, namespace, now = self._where(prefix, namespace, at)
         return Written(written=write_all(self._tx, keys, namespace, writes, now))
@@ -196,7 +196,7 @@ class Metrics(LimitOperations):
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> Deleted:
-        """Deletes all that is stored of `entities`, in `metrics` or in all under the prefix.
+        """Deletes everything stored about `entities`, in `metrics` or in all under the prefix.
 
         None means the entity without components; an empty list means no entity.
         Reads and deletes 1 key for each entity in each bucket that any entity has.
@@ -239,7 +239,7 @@ class Metrics(LimitOperations):
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> list[Rate]:
-        """Returns several rates of one snapshot. Reads as `rate` does for each."""
+        """Returns several rates from one snapshot. Reads what `rate` does for each."""
         given = {"prefix": prefix, "namespace": namespace, "at": at}
         return [
             self.rate(**{**given, **RateQuery.arguments(query)})
@@ -301,7 +301,7 @@ class Metrics(LimitOperations):
     ) -> list[TopEntity]:
         """Returns the `n` entities with the highest totals. Scans the buckets of the range.
 
-        With `most_buckets`, raises `BadRange` if the range has more than so many.
+        Raises `BadRange` if the range has more than `most_buckets` buckets.
         """
         keys, namespace, now, spec = self._spec(metric, prefix, namespace, at)
         asked = time_range(now, latest, start, end)
@@ -361,7 +361,7 @@ class Metrics(LimitOperations):
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> Number:
-        """Returns all that was ever counted, if the spec says `lifetime`. Reads 2 keys."""
+        """Returns the lifetime total of a metric whose spec has `lifetime`. Reads 2 keys."""
         keys, namespace, _, spec = self._spec(metric, prefix, namespace, at)
         return read_lifetime(self._tx, keys, metric, spec, suffix_of(as_entity(entity), namespace))
 

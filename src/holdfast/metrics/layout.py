@@ -10,7 +10,7 @@
 (7, prefix, condition, scope, entity)                 -> summary of a limiter's window
 
 `prefix` and `entity` are tuples of strings. The scope is 0 for a global entity and the namespace, a
-string, for a local one, so that a namespace that is called "global" is another scope.
+string, for a local one, so that a namespace called "global" is a scope of its own.
 
 The bucket comes before scope and entity: all expired keys of a sequence are one range, the entities
 of a bucket are next to each other for `top`, and a read of one entity is a `get_many` of its

@@ -18,7 +18,7 @@ from holdfast.metrics.totals import check_time
 
 
 class ScopedOperations:
-    """Operations on one transaction, which may have a prefix and a namespace bound."""
+    """Operations on one transaction, optionally with a bound prefix and namespace."""
 
     _tx: Transaction
     _scope: MetricsScope | None = None  # None: the arguments of each call are all there is
@@ -80,9 +80,8 @@ class LimitOperations(ScopedOperations):
     ) -> BatchResult:
         """Counts all operations, or raises `LimitExceeded`, which undoes the whole transaction.
 
-        In a batch over the network it guards everything beside it: if a limit refuses, nothing of
-        the batch is done, and the error says which limit it was and when to try again. Costs as
-        `try_incr` does.
+        In a batch over the network it guards the whole batch: if a limit refuses, nothing is done,
+        and the error says which limit it was and when to try again. Costs what `try_incr` does.
         """
         result = self.try_incr(
             operations,
@@ -109,9 +108,9 @@ class LimitOperations(ScopedOperations):
     ) -> None:
         """Stores the conditions of a limiter, as `define` stores the specs of metrics.
 
-        A window or a number of buckets that contradicts what is stored is refused;
-        `on_conflict="discard"` deletes what is stored instead. Calls of a limiter store conditions
-        that are new without this call. Reads 1 key for each condition, writes 2 for a new one.
+        Raises if a window or a number of buckets contradicts the stored one;
+        `on_conflict="discard"` deletes the stored data instead. A limiter stores new conditions by
+        itself, so this call is optional. Reads 1 key for each condition, writes 2 for a new one.
         """
         plan = make_plan(conditions, bucket_count, algorithm)
         admission.store_all_specs(self._tx, self._keys(prefix), plan, on_conflict)
@@ -128,7 +127,7 @@ class LimitOperations(ScopedOperations):
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> BatchResult:
-        """Returns the result that `try_incr` would have, for the same reads. Writes nothing."""
+        """Returns the result that `try_incr` would have. Reads the same keys, writes nothing."""
         plan = make_plan(conditions, bucket_count, algorithm)
         asked = admission.read_operations(plan, operations)
         return admission.peek(self._tx, plan, asked, self._where(prefix, namespace, at))
@@ -145,7 +144,7 @@ class LimitOperations(ScopedOperations):
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> None:
-        """Counts operations without checking. With buckets reads 1 key and writes 2 for each."""
+        """Counts operations without checking limits. With buckets reads 1 key, writes 2 each."""
         plan = make_plan(conditions, bucket_count, algorithm)
         asked = admission.read_operations(plan, operations)
         admission.incr(self._tx, plan, asked, self._where(prefix, namespace, at))
@@ -163,10 +162,11 @@ class LimitOperations(ScopedOperations):
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> list[int]:
-        """Tries GCRA as redis-cell does, `count` in `period` seconds, and returns five integers.
+        """Applies GCRA as redis-cell does, `count` in `period` seconds, and returns five integers.
 
-        They are: 0 if allowed and 1 if limited, the limit, what remains, the seconds until a retry
-        makes sense or -1, the seconds until nothing is used. Reads 1 key, writes 1.
+        They are: 0 if allowed or 1 if limited, the limit, what remains of it, the seconds until a
+        retry can succeed (-1 if it is allowed, or never will be), and the seconds until all of the
+        limit is available. Reads 1 key, writes 1.
         """
         keys, namespace, now = self._where(prefix, namespace, at)
         return throttle(self._tx, keys, namespace, now, key, max_burst, count, period, quantity)

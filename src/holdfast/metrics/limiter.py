@@ -42,7 +42,7 @@ class LimitBackend(Protocol):
 
 
 class Limiter:
-    """Rate limits on entities; each call is one transaction, or part of the one that made it."""
+    """Rate limits on entities; each call is a transaction, or part of the limiter's own one."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class Limiter:
         return self.try_all([operation_of(condition, entity, amount)]).results[0]
 
     def peek(self, condition: str, entity: EntityLike = None, amount: int = 1) -> LimitResult:
-        """Returns the result `try_incr` would have; `amount=0` asks whether the limit is passed."""
+        """Returns the result `try_incr` would have; `amount=0` asks if the limit is exceeded."""
         return self.peek_all([operation_of(condition, entity, amount)]).results[0]
 
     def incr(self, condition: str, entity: EntityLike = None, amount: int = 1) -> None:
@@ -90,7 +90,7 @@ class Limiter:
     # --- several operations -------------------------------------------------------------------
 
     def batch(self, default_amount: int = 1) -> "Batch":
-        """Returns a batch, whose operations are allowed all together or not at all."""
+        """Returns a batch, whose operations are admitted all together or not at all."""
         return Batch(self, check_amount(default_amount))
 
     def try_all(self, operations: Iterable[Operation | dict[str, Any]]) -> BatchResult:
@@ -114,7 +114,7 @@ class Limiter:
     ) -> LimitResult:
         """Waits until `amount` is allowed, for at most `timeout` seconds.
 
-        It returns the last denied result as soon as the next try would come too late.
+        Returns the last denied result as soon as the next attempt would come too late.
         """
         if self._sleep is None:
             raise BadLimit(
@@ -132,7 +132,7 @@ class Limiter:
     def limit(
         self, condition: str, *, entity: Any = None, amount: int = 1
     ) -> Callable[[Callable[P, R]], Callable[P, R]]:
-        """Decorates a function, sync or async: it runs if it is allowed, else `LimitExceeded`.
+        """Decorates a function, sync or async: a call that is denied raises `LimitExceeded`.
 
         `entity` is an entity, or a function of the call's arguments that returns one.
         """

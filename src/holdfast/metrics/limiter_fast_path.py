@@ -1,9 +1,9 @@
 """The fast path of a limiter: one operation, decided and counted.
 
-A hit mostly finds all as it was left by the one before: the spec is stored, the entity has a record
-that knows its whole window, and there is room. That case is written out here, for each algorithm in
-one function without a call that it could do without. Whatever is different takes the long way: a
-`LimitState`, which batches take for all their operations.
+Usually a hit finds everything as the previous one left it: the spec is stored, the entity has a
+record of its whole window, and the limit is not reached. Here that case is one function for each
+algorithm, with as few calls as possible. Any other case takes the general path: a `LimitState`,
+which batches use for all their operations.
 """
 
 from collections.abc import Callable
@@ -115,9 +115,9 @@ _NOTHING: Final[_Known] = (b"", -1, -1, b"", 0, 0, b"", None)
 
 
 def _memory(place_and_suffix: tuple[ConditionKeys, bytes]) -> list[Any]:
-    """Returns the key of an entity's summary, and facts about the last one that was there.
+    """Returns the key of an entity's summary, and facts about the summary that was found last.
 
-    The next hit mostly finds that one, in the same window: it need not be taken apart again.
+    Usually the next hit finds the same one, in the same window, and need not decode it again.
     """
     place, suffix = place_and_suffix
     return [place.summaries + suffix, _NOTHING]

@@ -1,7 +1,7 @@
 """The windows of the package `limits`, for its storage `holdfast.limits_storage`.
 
 A fixed window begins with its first hit and ends as a whole. A moving window is our `log`. A
-sliding window weighs the window before with what is left of it, and is rounded down.
+sliding window adds the share of the previous window that is still inside, and is rounded down.
 """
 
 import math
@@ -154,8 +154,8 @@ def _hit(tx: Transaction, name: str, window: float, amount: int) -> FixedWindow:
 def _fixed(reader: Reader, name: str, window: float = 0.0) -> FixedWindow | None:
     """Returns the current window.
 
-    A window that ends later than one window from now does not count: a clock that was set back
-    since has begun it.
+    A window that ends later than one window from now is ignored: it was begun while the clock was
+    ahead.
     """
     value = reader.get(keys_of(reader.space, _PREFIX).fixed_window(name))
     if value is None:

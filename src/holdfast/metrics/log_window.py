@@ -1,7 +1,7 @@
-"""The algorithm `log`: what was admitted, by the microsecond, so that nothing is estimated.
+"""The algorithm `log`: stores every admission with its microsecond, so that nothing is estimated.
 
 Entries of the same microsecond share a counter. An entry counts for exactly one window, and is kept
-for another one, so that a clock that is set back by less finds it again.
+for another one, in case the clock is set back by less than that.
 """
 
 from typing import Final
@@ -22,10 +22,10 @@ class LogWindow:
     __slots__ = ("_entries", "_now", "_stem", "_window", "limit", "prev_total")
 
     def __init__(self, reader: Reader, stem: bytes, limit: int, window: float, now: float) -> None:
-        """Reads what is in the window.
+        """Reads the entries in the window.
 
-        What another clock has dated ahead counts too, if it is less than a window away: some
-        interval of the window's length would hold both.
+        Entries that another clock has dated ahead by less than a window count too: some interval of
+        the window's length contains both them and now.
         """
         self._stem = stem
         self._now = microseconds(now)

@@ -35,7 +35,7 @@ class TriesAll(Protocol):
 
 
 class RequestHeaders(dict[str, str]):
-    """Headers by their names, in whatever case they are asked for."""
+    """Headers by name, without regard to case."""
 
     def __getitem__(self, name: str) -> str:
         return super().__getitem__(name.lower())
@@ -140,7 +140,7 @@ class RequestLimits:
 
 
 def denied(result: BatchResult, style: HeaderStyle = "ietf") -> Response:
-    """429 with `Retry-After`, unless no wait would help, and a problem+json body."""
+    """Returns a 429 with a problem+json body, and `Retry-After` unless no wait would help."""
     seconds = None if result.retry_after is None else max(1, math.ceil(result.retry_after))
     names = ", ".join([found.condition for found in result.results if not found.allowed])
     detail = f"Rate limit exceeded: {names}."
@@ -151,7 +151,7 @@ def denied(result: BatchResult, style: HeaderStyle = "ietf") -> Response:
 
 
 def unavailable() -> Response:
-    """503, for requests that must not pass while limits can't be checked."""
+    """Returns a 503, for requests that must not pass while limits can't be checked."""
     return _problem(503, "Service Unavailable", "Rate limits can't be checked.", [])
 
 
@@ -204,7 +204,7 @@ def networks(given: Iterable[str]) -> list[Network]:
 
 
 def client_address(peer: str, forwarded_for: str, trusted: Iterable[Network]) -> str:
-    """Returns the peer, or behind trusted proxies the last address that none of them has added."""
+    """Returns the peer's address; behind trusted proxies, the client's address that they report."""
     proxies = list(trusted)
     found = peer
     for hop in reversed([part.strip() for part in forwarded_for.split(",") if part.strip()]):

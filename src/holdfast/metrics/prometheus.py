@@ -92,8 +92,8 @@ class ExpositionPage:
 # --- series of entities ---------------------------------------------------------------------
 
 
-# What is counted but was not counted yet is 0: a scraper that sees a counter for the first time
-# when it is 1 already misses that it has grown. Only a metric without any entity is shown so.
+# A counter without any increment is shown as 0: a scraper that first sees it at 1 would miss that
+# increase. This is done only for a metric that has no entities yet.
 NO_ENTITY: Final[Scoped] = ("local", ())
 
 

@@ -130,8 +130,8 @@ class PromiseReads:
 class Reader(PromiseReads):
     """Reads rates as of one moment, which it takes at its first use.
 
-    What has been found stays as it was found, so a reader is a snapshot: make a new one to see
-    newer writes.
+    Values that were fetched do not change, so a reader is a snapshot: make a new one to see newer
+    writes.
     """
 
     def __init__(
@@ -192,7 +192,7 @@ class Reader(PromiseReads):
         return {metric: self.get_rate(metric, entity, asked) for metric in metrics}
 
     def fetch(self) -> None:
-        """Reads all that has been asked for and not found, in one transaction."""
+        """Fetches all promises that are not fetched yet, in one transaction."""
         asked, self._asked = self._asked, []
         if not asked:
             return

@@ -35,7 +35,7 @@ class SequenceSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 class MetricSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One metric: how fine its values are, and in which sequences they are kept."""
+    """One metric: its type, its resolution, and the sequences in which its values are kept."""
 
     type: MetricType = "counter"
     resolution: Number = 1
@@ -125,7 +125,7 @@ class GaugeCell(msgspec.Struct, frozen=True, array_like=True):
 
 
 class LastSample(msgspec.Struct, frozen=True, array_like=True):
-    """The newest sample of a gauge, where `add` goes on."""
+    """The newest sample of a gauge, from which `add` continues."""
 
     time: float
     units: int
@@ -257,7 +257,7 @@ class TopEntity(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Operation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One thing to be admitted: `amount` of `entity` under `condition`."""
+    """An amount to charge to an entity under a condition."""
 
     condition: str
     entity: Any = None
@@ -305,12 +305,12 @@ class BatchResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def failed(self) -> dict[int, LimitResult]:
-        """The results that said no, by position."""
+        """The results of denied operations, by position."""
         return {place: found for place, found in enumerate(self.results) if not found.allowed}
 
     @property
     def passed(self) -> dict[int, LimitResult]:
-        """The results that said yes, by position. In a denied batch they were not counted."""
+        """The results of allowed operations, by position. In a denied batch none is counted."""
         return {place: found for place, found in enumerate(self.results) if found.allowed}
 
 

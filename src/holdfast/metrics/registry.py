@@ -1,7 +1,7 @@
-"""Specs as they are stored, and the guard against specs that drift.
+"""Stored specs, and the protection against spec drift.
 
-A bucket's key does not say how wide the bucket is or what its units are worth: the stored spec
-does. A spec that contradicts it would misread what is there, so it is refused.
+A bucket's key does not say how wide the bucket is or what its units are: the stored spec does. A
+new spec that contradicts it would misread the stored numbers, so it is refused.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -179,7 +179,7 @@ def check_window(value: bytes | None, name: str, metric: Metric, window: Window)
 
 
 def discard(tx: Transaction, keys: Keys, name: str) -> None:
-    """Deletes all that is stored of a metric but its spec."""
+    """Deletes everything stored about a metric except its spec."""
     for family in _FAMILIES_OF_A_METRIC:
         tx.clear(*keys.of_all(family, name))
 
@@ -190,7 +190,7 @@ def schedule_sweep(tx: Transaction, keys: Keys, name: str, at: float) -> None:
 
 
 def shortest_life(stored: StoredSpec) -> float:
-    """Returns the seconds that every bucket which is written now stays at least."""
+    """Returns for how many seconds at least a bucket that is written now is kept."""
     return min(sequence.hard_expiry for sequence in all_sequences(stored))
 
 

@@ -1,4 +1,4 @@
-"""The one rounding of this layer, and the way from a value to whole units of the resolution."""
+"""The rounding of this layer, and the conversion of values to whole units of the resolution."""
 
 import math
 from typing import Any, Final
@@ -13,8 +13,8 @@ _TENS: Final = tuple(float(10**exponent) for exponent in range(16))
 
 
 def round15(number: float) -> int:
-    """Rounds half away from zero; a double that misses a half only by its representation counts as
-    one.
+    """Rounds half away from zero, also a double that is not exactly a half because of its
+    representation.
 
     >>> round15(2.5), round15(-2.5), round15(2.4999), round15(0.285 / 0.01)
     (3, -3, 2, 29)
@@ -31,7 +31,7 @@ def round15(number: float) -> int:
 
 
 def units_of(value: Any, resolution: float, *, signed: bool = False) -> int:
-    """`value` in whole units of `resolution`; a counter takes no negative one.
+    """Returns `value` in whole units of `resolution`; raises for a negative one unless `signed`.
 
     >>> units_of(25, 0.01), units_of(14, 10), units_of(-1.5, 0.5, signed=True)
     (2500, 1, -3)
@@ -57,7 +57,7 @@ def units_of(value: Any, resolution: float, *, signed: bool = False) -> int:
 
 
 def check_number(value: Any) -> None:
-    """Refuses what is not a finite number; text that looks like a number is text."""
+    """Raises for anything but a finite number; text is refused even if it looks like a number."""
     if type(value) is bool or not isinstance(value, int | float):
         raise BadMetricValue(f"a value is a number, not {shown(value)}")
     try:
@@ -69,7 +69,7 @@ def check_number(value: Any) -> None:
 
 
 def check_count(count: Any) -> None:
-    """Refuses what is not a number of times that a value can have occurred."""
+    """Raises unless `count` is a possible number of occurrences: an integer, 1 or more."""
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         raise BadMetricValue(
             f"a value occurs an integer number of times, 1 or more, not {shown(count)}"
@@ -79,7 +79,7 @@ def check_count(count: Any) -> None:
 
 
 def check_stored(name: str, *numbers: int) -> None:
-    """Refuses sums and counts that have grown beyond the 64 bits that are stored."""
+    """Raises if a sum or a count has grown beyond the 64 bits that are stored."""
     for number in numbers:
         if not -MAX_STORED - 1 <= number <= MAX_STORED:
             raise MetricOverflow(f"{name!r} would pass the 64 bits of a stored number")

@@ -1,4 +1,4 @@
-"""The prefix and the namespace of a call, and objects that bind both for all of their calls."""
+"""The scope of a call: its prefix and its namespace, which an object can bind for all its calls."""
 
 from typing import Any, Final, NamedTuple
 
@@ -9,7 +9,7 @@ NAMESPACE: Final = "local"
 
 
 class MetricsScope(NamedTuple):
-    """The prefix and the namespace that a call gets when it names none."""
+    """The prefix and the namespace of calls that give none of their own."""
 
     prefix: Prefix = PREFIX
     namespace: str = NAMESPACE

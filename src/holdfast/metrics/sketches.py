@@ -36,7 +36,7 @@ def value_of(bin_number: int, accuracy: float) -> float:
 def with_value(
     cell: SketchCell, value: float, count: int, accuracy: float, max_bins: int
 ) -> SketchCell:
-    """`cell` after `value` occurred `count` times more."""
+    """Returns `cell` with `count` more occurrences of `value`."""
     zeros, positive, negative = cell.zeros, cell.positive, cell.negative
     if abs(value) < _SMALLEST:
         zeros += count

@@ -1,4 +1,4 @@
-"""Normalises specs: defaults, names and order; refuses what can't be meant."""
+"""Normalises specs: fills in defaults, names and order; raises for invalid ones."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -215,5 +215,5 @@ def _metric_name(name: Any) -> str:
 
 
 def same_step(one: Number, other: Number) -> bool:
-    """Steps are compared as numbers: 10 and 10.0 are the same step."""
+    """Returns whether two time steps are equal as numbers: 10 and 10.0 are the same step."""
     return float(one) == float(other)

@@ -1,4 +1,4 @@
-"""The layer on a store: each call a transaction, and writers, readers and limiters that last."""
+"""Metrics on a store: one transaction per call; its writers, readers and limiters can be kept."""
 
 import time
 from collections.abc import Callable
@@ -50,8 +50,8 @@ class StoreMetrics(_PerCall):
         >>> visits.rate("visits", ["ann"], latest=3600).total
         1
 
-        A call that names its own prefix or namespace keeps it. Writers, readers and limiters of
-        the result have its scope too. Reads and writes nothing.
+        A prefix or namespace that is given to a call takes precedence. Writers, readers and
+        limiters made from the result have its scope too. Reads and writes nothing.
         """
         scoped = type(self)(self._runner)
         scoped._scope = scope = (self._scope or UNSCOPED).narrowed(prefix, namespace)
@@ -84,7 +84,7 @@ class StoreMetrics(_PerCall):
         future: Future = "clamp",
         on_conflict: OnConflict = "refuse",
     ) -> Reader:
-        """Returns a reader; what is asked for together is fetched in one view."""
+        """Returns a reader; all its open promises are fetched in one view."""
         return Reader(
             self._runner.view,
             self._settled(specs, prefix, on_conflict),
@@ -123,7 +123,7 @@ class StoreMetrics(_PerCall):
         return {**found, "clock": self._runner.read_clock}
 
     def _settled(self, specs: Specs, prefix: Prefix, on_conflict: OnConflict) -> dict[str, Metric]:
-        """Returns the metrics of `specs`; those that are stored cost a view, no transaction."""
+        """Returns the metrics of `specs`; if all are stored, it takes a view, not a transaction."""
         metrics = normalize(specs)
         named = self._bound(prefix, NAMESPACE)["prefix"]
         with self._runner.view() as view:

@@ -1,4 +1,4 @@
-"""`throttle`: GCRA with plain arguments, as the clients of redis-cell know it."""
+"""`throttle`: GCRA with the arguments and the reply of redis-cell."""
 
 import math
 from typing import Any

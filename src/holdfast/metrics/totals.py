@@ -1,6 +1,6 @@
-"""The arithmetic of reads: which sequence serves a range, and what its buckets add up to.
+"""The arithmetic of reads: which sequence answers a range, and the total of its buckets.
 
-Nothing here touches a store, so that a limiter, a reader, a plot and a top list count alike.
+Nothing here touches a store, so a limiter, a reader, a series and a top list count in the same way.
 """
 
 import math
@@ -40,7 +40,7 @@ class Span(NamedTuple):
 
 
 def check_time(at: Any) -> float:
-    """`at` as a moment between 1970 and the year 9999."""
+    """Returns `at` if it is a time between 1970 and the year 9999; raises otherwise."""
     if isinstance(at, bool) or not isinstance(at, int | float) or not 0 <= at <= MAX_AT:
         raise BadRange(f"a time is a number of seconds from 0 to {MAX_AT:.0f}, not {shown(at)}")
     return float(at)
@@ -69,7 +69,7 @@ def time_range(now: float, latest: Any = None, start: Any = None, end: Any = Non
 
 
 def _bound(moment: Any) -> float:
-    """Returns a checked bound; a range may reach past the year 9999, where nothing is."""
+    """Returns a checked bound; a range may reach past the year 9999, where nothing is stored."""
     if isinstance(moment, bool) or not isinstance(moment, int | float):
         raise BadRange(f"a range starts and ends at numbers of seconds, not at {shown(moment)}")
     if not 0 <= moment <= _END_OF_TIME:
@@ -118,7 +118,7 @@ def first_visible(sequence: Sequence, now: float) -> int:
 def touching(sequence: Sequence, asked: TimeRange, now: float) -> tuple[int, int]:
     """Returns the first and the last bucket that overlap the range.
 
-    A range that ends now includes the bucket that begins now: what has just happened has happened.
+    A range that ends now includes the bucket that begins now, so that it has the newest counts.
     """
     step = sequence.time_step
     first, last = int(asked.start / step), int(asked.end / step)
@@ -134,8 +134,8 @@ def sum_up(
 ) -> tuple[Number, bool]:
     """Returns the sum of `counts` from `start` to `end`, and whether every bucket is whole.
 
-    A bucket that is only partly inside counts by its share. The one in progress holds what happened
-    between its start and now, so its share is of that time and not of the whole step.
+    A bucket that is partly inside contributes its share. The current bucket covers the time from
+    its start until now, so its share is of that time, not of the whole step.
     """
     first, last = int(start / step), int(end / step)
     if counts and (next(iter(counts)) < first or next(reversed(counts)) > last):

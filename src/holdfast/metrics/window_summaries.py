@@ -1,7 +1,7 @@
-"""Window summaries: all that a limiter counts for one entity, in one record beside the counters.
+"""Window summaries: the counts of one entity in a limiter's window, in one record.
 
-The counters of the buckets are the truth. A summary repeats those of one entity and one condition
-from a bucket on, so that a hit reads one record instead of a counter for each bucket:
+The counters of the buckets are authoritative. A summary copies those of one entity and one
+condition from a bucket on, so that a hit reads one record instead of a counter for each bucket:
 
     since, begin, units of bucket begin, of bucket begin + 1, ...   8 bytes each, big-endian
 

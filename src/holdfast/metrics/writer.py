@@ -1,4 +1,4 @@
-"""A writer: increments add up in memory and are stored by one `write`."""
+"""A writer: adds up increments in memory and stores them in one transaction."""
 
 import math
 import threading
@@ -45,9 +45,8 @@ class _Sum:
 class Writer:
     """Buffers writes until `flush`, which stores all of them in one transaction.
 
-    It may be shared by threads. It flushes when it is closed or its `with` block ends, also by an
-    exception, since counts that have happened have happened; and by itself when it holds
-    `MAX_WRITER_KEYS` keys.
+    Threads may share it. It flushes when it is closed, when its `with` block ends, even by an
+    exception, and when it holds `MAX_WRITER_KEYS` keys.
     """
 
     def __init__(
@@ -81,7 +80,7 @@ class Writer:
         return {"prefix": self._prefix, "namespace": self._namespace}
 
     def incr(self, metric: str, entity: EntityLike = None, value: Number = 1) -> None:
-        """Counts `value`. Each call is rounded to the resolution by itself."""
+        """Adds `value` to a counter. The value of each call is rounded to the resolution."""
         if not isinstance(entity, EntityKey):
             entity = NO_ENTITY if entity is None else as_entity(entity)
         at = self._clock()
@@ -102,23 +101,24 @@ class Writer:
         self._incr_elsewhere(metric, entity, value, at)
 
     def set(self, metric: str, entity: EntityLike = None, value: Number = 0) -> None:
-        """Takes a sample of a gauge."""
+        """Sets a gauge to a value."""
         self._keep(metric, entity, value, "set")
 
     def add(self, metric: str, entity: EntityLike = None, delta: Number = 1) -> None:
-        """Takes a sample of a gauge that is `delta` above the last one when it is flushed."""
+        """Moves a gauge by `delta` from the value that it has at the flush."""
         self._keep(metric, entity, delta, "add")
 
     def record(
         self, metric: str, entity: EntityLike = None, value: Number = 0, count: int = 1
     ) -> None:
-        """Notes that a value of a distribution occurred `count` times."""
+        """Records that a value of a distribution occurred `count` times."""
         self._keep(metric, entity, value, "record", count)
 
     def flush(self) -> None:
-        """Stores all that is buffered in one transaction; if that fails, it stays buffered.
+        """Stores the buffer in one transaction; if that fails, everything stays buffered.
 
-        Over a network it may be unknown whether it failed: then it does not.
+        If the outcome is unknown, as it can be over a network, the buffer is dropped: the writes
+        may have been stored, and are not stored twice.
         """
         with self._lock:
             writes = self._writes + self._settled_sums()
@@ -129,7 +129,7 @@ class Writer:
         try:
             self._backend.write(writes, prefix=self._prefix, namespace=self._namespace)
         except OutcomeUnknown:
-            raise  # they may be stored: to store them twice would be worse than to lose them
+            raise  # they may be stored: storing them twice would be worse than losing them
         except BaseException:
             with self._lock:
                 self._writes = writes + self._writes
@@ -137,7 +137,7 @@ class Writer:
             raise
 
     def discard(self) -> None:
-        """Empties the buffer."""
+        """Discards the buffer without storing it."""
         with self._lock:
             self._empty()
 
@@ -242,9 +242,9 @@ def _common_bucket(metric: Metric, at: float) -> tuple[float, float]:
 
 
 def _edges(step: Number, at: float) -> tuple[float, float]:
-    """Times from the first to before the second have the same trunc(time / step) as `at`.
+    """Returns two times: those between them have the same trunc(time / step) as `at`.
 
-    Multiplying and dividing round on their own, so the edges are moved until they agree.
+    Multiplication and division round differently, so the edges are moved until they agree.
     """
     bucket = int(at / step)
     first = float(bucket * step)

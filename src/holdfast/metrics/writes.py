@@ -1,4 +1,4 @@
-"""One flush: a list of writes, checked whole before the first is made."""
+"""One flush: a list of writes, all of them checked before the first is made."""
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
@@ -23,7 +23,7 @@ from holdfast.metrics.totals import check_time
 def write_all(
     tx: Transaction, keys: Keys, namespace: str, writes: Iterable[Any], now: float
 ) -> int:
-    """Makes all writes, or none. Reads 1 key for each metric, then as each write says."""
+    """Makes all writes, or none. Reads 1 key for each metric, and costs what each write does."""
     known: dict[str, Any] = {}
     made = [_prepared(tx, keys, namespace, write, now, known) for write in listed(writes, "writes")]
     for make in made:
@@ -75,7 +75,7 @@ def incr_one(
 
 
 def _counter_of(place: tuple[Keys, str, bytes]) -> Counter:
-    """Returns the counter of a stored spec. The same few are asked for with every increment."""
+    """Returns the counter of a stored spec; cached, since most increments use the same few."""
     keys, name, spec = place
     stored = decode_spec(spec)
     find_operation(name, stored.metric, "incr")

@@ -57,7 +57,7 @@ class AsyncQueueHandle:
         return await self._jobs.stats_by(self.name, by, **options)
 
     async def pause(self, *, stop_running: bool = False) -> None:
-        """Gives out no more jobs; see `AsyncJobs.pause`."""
+        """Pauses the queue; see `AsyncJobs.pause`."""
         await self._jobs.pause(self.name, stop_running=stop_running)
 
     async def unpause(self) -> None:
@@ -106,7 +106,7 @@ class AsyncJobHandle:
         await self._jobs.timeout(self.id)
 
     async def cancel(self) -> None:
-        """Makes the job disappear; see `Jobs.cancel`."""
+        """Cancels the job; see `Jobs.cancel`."""
         await self._jobs.cancel(self.id)
 
     async def move(self, queue: str, *, delay: float = 0, depends: Sequence[str] = ()) -> str:

@@ -44,7 +44,7 @@ class AsyncLimitBackend(Protocol):
 
 
 class AwaitedLimiter:
-    """Rate limits on entities; each call is one transaction, or part of the one that made it."""
+    """Rate limits on entities; each call is a transaction, or part of the limiter's own one."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class AwaitedLimiter:
         return (await self.try_all([operation_of(condition, entity, amount)])).results[0]
 
     async def peek(self, condition: str, entity: EntityLike = None, amount: int = 1) -> LimitResult:
-        """Returns the result `try_incr` would have; `amount=0` asks whether the limit is passed."""
+        """Returns the result `try_incr` would have; `amount=0` asks if the limit is exceeded."""
         return (await self.peek_all([operation_of(condition, entity, amount)])).results[0]
 
     async def incr(self, condition: str, entity: EntityLike = None, amount: int = 1) -> None:
@@ -96,7 +96,7 @@ class AwaitedLimiter:
     # --- several operations -------------------------------------------------------------------
 
     def batch(self, default_amount: int = 1) -> "AsyncLimitBatch":
-        """Returns a batch, whose operations are allowed all together or not at all."""
+        """Returns a batch, whose operations are admitted all together or not at all."""
         return AsyncLimitBatch(self, check_amount(default_amount))
 
     async def try_all(self, operations: Iterable[Operation | dict[str, Any]]) -> BatchResult:
@@ -120,7 +120,7 @@ class AwaitedLimiter:
     ) -> LimitResult:
         """Waits until `amount` is allowed, for at most `timeout` seconds.
 
-        It returns the last denied result as soon as the next try would come too late.
+        Returns the last denied result as soon as the next attempt would come too late.
         """
         if self._sleep is None:
             raise BadLimit(

@@ -40,10 +40,10 @@ class AsyncModelCalls:
     async def put(
         self, *objects: Model, ttl: Seconds | None = None, mode: PutMode = "merge"
     ) -> list[str]:
-        """Puts objects, gives each its id, and returns the ids. All or none are put.
+        """Puts objects, all or none, sets the id of each, and returns the ids.
 
-        One that was loaded is put only if nobody has changed it since, else `VersionMismatch`.
-        `ttl` says how long they live from now: a timedelta, or seconds.
+        Raises `VersionMismatch` if an object that was loaded has been changed in the store since.
+        `ttl` is how long they live from now: a timedelta, or seconds.
 
         Reads and writes what `put_raw` does.
         """
@@ -85,7 +85,7 @@ class AsyncModelCalls:
     ) -> Page[M]: ...
 
     async def select(self, model: type[M] | Select[M], *filters: Where, **options: Any) -> Page[M]:
-        """Returns a page of the objects that all filters match; without a filter, of all objects.
+        """Returns a page of the objects that match all filters; without a filter, of all objects.
 
         Reads what `select_raw` does.
         """
@@ -106,10 +106,10 @@ class AsyncModelCalls:
         expire: Seconds | None = None,
         **values: Any,
     ) -> int:
-        """Changes what the filters select, and returns how many that were.
+        """Changes the entities that match all filters, and returns how many there were.
 
         A keyword is a column: a value sets it, a change such as `User.score + 3` is applied.
-        `expire` lets the entities live so long from now.
+        `expire` sets how long the entities live from now.
 
         Reads and writes what `update_raw` does.
         """
@@ -118,7 +118,7 @@ class AsyncModelCalls:
         return number
 
     async def delete(self, model: type[Model], *filters: Where) -> int:
-        """Deletes what the filters select, and returns how many that were.
+        """Deletes the entities that match all filters, and returns how many there were.
 
         Reads and writes what `delete_raw` does.
         """

@@ -32,19 +32,17 @@ class CalledEntities(CalledLayer):
     """The operations of `Entities`, called."""
 
     def apply(self, schema: Schema, *, prune: bool = False, force: bool = False) -> Plan:
-        """Makes the tables of `schema` usable, and returns what changed; indexes are built
-        later.
-        """
+        """Deploys the tables of `schema` and returns what changed; indexes are built later."""
         return self._call(_APPLY, schema, prune, force)
 
     def build(self, *, most: int | None = None) -> int:
-        """Builds and clears indexes until nothing is left to do, in steps between which others
-        write.
+        """Builds and clears indexes until nothing is left to do, in steps; others can write
+        between them.
         """
         return self._call(_BUILD, most)
 
     def check(self, table: str) -> Repaired:
-        """Compares every entity of a table with its index entries; says what `repair` would
+        """Compares every entity of a table with its index entries; returns what `repair` would
         do.
         """
         return self._call(_CHECK, table)
@@ -76,19 +74,19 @@ class CalledEntities(CalledLayer):
     def dump_some(
         self, table: str, *, format: DumpFormat = "bson", after: str | None = None
     ) -> DumpPage:
-        """Returns a piece of a dump, for those who can't hold a snapshot: hand `next` back as
-        `after`.
+        """Returns a page of a dump, for callers that can't hold a snapshot open: pass `next`
+        back as `after`.
         """
         return self._call(_DUMP_SOME, table, format, after)
 
     def execute(self, queries: Sequence[Query]) -> list[Reply]:
-        """Runs queries, on any tables, one after the other and all or none; a reply for each."""
+        """Runs queries on any tables in order, all or none, and returns a reply for each."""
         return self._call(_EXECUTE, queries)
 
     def get_raw(
         self, table: str, ids: Iterable[str], *, properties: Sequence[str] = ()
     ) -> list[Entity]:
-        """Returns the entities of these ids, in this order; missing ones are left out."""
+        """Returns the entities with these ids, in this order; missing ones are left out."""
         return self._call(_GET_RAW, table, ids, properties)
 
     def load_some(self, table: str, dump: bytes, *, atomic: bool = False) -> int:
@@ -133,8 +131,8 @@ class CalledEntities(CalledLayer):
         count: bool = True,
         partial: bool = False,
     ) -> Page:
-        """Returns a page of the entities that match all `filters`, and with `count` the number
-        of all of them.
+        """Returns a page of the entities that match all `filters`, and with `count` how many
+        match.
         """
         return self._call(
             _SELECT_RAW, table, filters, order, offset, limit, properties, count, partial
@@ -143,7 +141,7 @@ class CalledEntities(CalledLayer):
     def stats(
         self, *, after: str | None = None, limit: int | None = None
     ) -> dict[str, stats.TableStats]:
-        """Returns size and index states of every table, or of up to `limit` behind `after`."""
+        """Returns size and index states of every table, or of up to `limit` after `after`."""
         return self._call(_STATS, after, limit)
 
     def update_raw(

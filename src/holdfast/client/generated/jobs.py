@@ -39,7 +39,7 @@ class CalledJobs(CalledLayer):
     """The operations of `Jobs`, called."""
 
     def announce_worker(self, program: WorkerProgram, *, now: float | None = None) -> None:
-        """Says that a worker program is alive, and what it is doing."""
+        """Announces that a worker program is alive, and what it is doing."""
         return self._call(_ANNOUNCE_WORKER, program, now)
 
     def batch(self, id: str) -> Batch | None:
@@ -47,7 +47,7 @@ class CalledJobs(CalledLayer):
         return self._call(_BATCH, id)
 
     def batch_cancel(self, id: str) -> int:
-        """Cancels all jobs of a batch that are not complete, with all that depends on them."""
+        """Cancels all jobs of a batch that are not complete, and all jobs that depend on them."""
         return self._call(_BATCH_CANCEL, id)
 
     def batch_close(self, id: str, *, now: float | None = None) -> Batch:
@@ -55,11 +55,13 @@ class CalledJobs(CalledLayer):
         return self._call(_BATCH_CLOSE, id, now)
 
     def batch_forget(self, id: str) -> bool:
-        """Forgets a batch whose jobs are all settled; the jobs stay. Says whether it existed."""
+        """Forgets a batch whose jobs are all settled; the jobs stay. Returns whether it
+        existed.
+        """
         return self._call(_BATCH_FORGET, id)
 
     def batch_jobs(self, id: str, *, after: str = "", count: int = 25) -> list[str]:
-        """Returns ids of the batch's jobs in the order of their ids, those behind `after`."""
+        """Returns ids of the batch's jobs, in the order of the ids, beginning after `after`."""
         return self._call(_BATCH_JOBS, id, after, count)
 
     def batch_open(
@@ -86,7 +88,7 @@ class CalledJobs(CalledLayer):
         tag: Tag | None = None,
         priority: float | None = None,
     ) -> BulkAction:
-        """Does something to all jobs that fit `search`, and returns when it has ended."""
+        """Applies an action to all jobs that match `search`, and returns when it is done."""
         return self._call(_BULK_RUN, action, search, queue, tag, priority)
 
     def bulk_start(
@@ -100,14 +102,14 @@ class CalledJobs(CalledLayer):
         id: str | None = None,
         now: float | None = None,
     ) -> BulkAction:
-        """Starts to cancel, retry, move, tag, untag or run now all jobs that fit `search`, or
-        to change their priority.
+        """Starts an action on all jobs that match `search`: "cancel", "retry", "move", "tag",
+        "untag", "priority" or "run" (now).
         """
         return self._call(_BULK_START, action, search, queue, tag, priority, id, now)
 
     def bulk_step(self, id: str, *, now: float | None = None) -> BulkAction:
-        """Takes the next step of an action: looks at `JOBS_PER_STEP` jobs, changes those that
-        fit.
+        """Runs the next step of an action: looks at `JOBS_PER_STEP` jobs, changes those that
+        match.
         """
         return self._call(_BULK_STEP, id, now)
 
@@ -116,11 +118,11 @@ class CalledJobs(CalledLayer):
         return self._call(_BULK_STOP, id, now)
 
     def bulks(self) -> list[BulkAction]:
-        """Returns all actions that run, or ended within a week. Reads 1 key for each."""
+        """Returns all actions that are running or ended within a week. Reads 1 key for each."""
         return self._call(_BULKS)
 
     def cancel(self, *ids: str, now: float | None = None) -> list[str]:
-        """Cancels jobs and returns `ids`; unknown and complete ones are passed over."""
+        """Cancels jobs and returns `ids`; unknown and complete ones are skipped."""
         return self._call(_CANCEL, now, ids)
 
     def cancel_queue(self, queue: str) -> int:
@@ -142,7 +144,7 @@ class CalledJobs(CalledLayer):
         lock: int | None = None,
         now: float | None = None,
     ) -> str:
-        """Ends the job, or with `next` moves it on to that queue; returns its new state."""
+        """Completes the job, or with `next` moves it to that queue; returns its new state."""
         return self._call(
             _COMPLETE, id, worker, queue, data, next, delay, depends, result, result_ttl, lock, now
         )
@@ -179,7 +181,7 @@ class CalledJobs(CalledLayer):
         )
 
     def config(self) -> dict[str, Value]:
-        """Returns the seven documented options and all that was set. Reads 1 key."""
+        """Returns the options of Qless and all options that were set. Reads 1 key."""
         return self._call(_CONFIG)
 
     def config_get(self, option: str) -> Value | None:
@@ -189,21 +191,21 @@ class CalledJobs(CalledLayer):
         return self._call(_CONFIG_GET, option)
 
     def config_set(self, option: str, value: Value) -> None:
-        """Sets an option, of a queue or of all; one that has no meaning is refused."""
+        """Sets an option of one queue or of all; raises for an option that does not exist."""
         return self._call(_CONFIG_SET, option, value)
 
     def config_unset(self, option: str) -> None:
-        """Takes an option back to its default. Reads 1 key, writes 1."""
+        """Resets an option to its default. Reads 1 key, writes 1."""
         return self._call(_CONFIG_UNSET, option)
 
     def counts(self, queue: str, *, now: float | None = None) -> QueueCounts:
-        """The counts of one queue, zeros for one that nobody has used."""
+        """Returns the counts of one queue, all 0 if it was never used."""
         return self._call(_COUNTS, queue, now)
 
     def dead_letters(
         self, match: Match | None = None, *, cursor: str | None = None, count: int = 25
     ) -> DeadLetters:
-        """Failed jobs that fit `match`, by group and then oldest first, a page at a time."""
+        """Returns failed jobs that match, by group and then oldest first, a page at a time."""
         return self._call(_DEAD_LETTERS, match, cursor, count)
 
     def depends_off(self, id: str, *ids: str, all: bool = False, now: float | None = None) -> None:
@@ -262,7 +264,9 @@ class CalledJobs(CalledLayer):
         lock_seconds: float | None = None,
         now: float | None = None,
     ) -> float:
-        """Renews the lock and returns when it ends now; no later than the job's own `timeout`."""
+        """Renews the lock and returns its new end, no later than the job's own `timeout`
+        allows.
+        """
         return self._call(
             _HEARTBEAT, id, worker, data, progress, progress_text, lock, lock_seconds, now
         )
@@ -274,9 +278,7 @@ class CalledJobs(CalledLayer):
         recurring: Sequence[ImportedRecurring] = (),
         statistics: Sequence[ImportedDay] = (),
     ) -> Imported:
-        """Takes over jobs of another queue as they are: state, history, failure, lock and
-        time.
-        """
+        """Imports jobs of another system as they are: state, history, failure, lock and time."""
         return self._call(_IMPORT_JOBS, jobs, recurring, statistics)
 
     def jobs(
@@ -288,8 +290,8 @@ class CalledJobs(CalledLayer):
         count: int = 25,
         now: float | None = None,
     ) -> list[str]:
-        """Ids of jobs in a list: "complete", or of a queue "running", "stalled", "scheduled",
-        "depends", "recurring".
+        """Returns ids of the "complete" jobs, or of the jobs of a queue that are "running",
+        "stalled", "scheduled", "depends" or "recurring".
         """
         return self._call(_JOBS, state, queue, offset, count, now)
 
@@ -310,11 +312,13 @@ class CalledJobs(CalledLayer):
         return self._call(_MULTIGET, ids)
 
     def pause(self, *queues: str, stop_running: bool = False) -> None:
-        """Lets every pop of `queues` give nothing; `stop_running` also takes back what runs."""
+        """Pauses `queues`: pops return nothing. `stop_running` also takes back the running
+        jobs.
+        """
         return self._call(_PAUSE, stop_running, queues)
 
     def peek(self, queue: str, count: int = 1, *, now: float | None = None) -> list[Job]:
-        """The next `count` jobs of `queue`, left where they are."""
+        """Returns the next `count` jobs of `queue` without taking them."""
         return self._call(_PEEK, queue, count, now)
 
     def pop(
@@ -342,7 +346,7 @@ class CalledJobs(CalledLayer):
         return self._call(_POP_WAIT, queues, worker, count, timeout, lock_seconds)
 
     def priority(self, id: str, priority: float) -> None:
-        """Changes the job's priority; a waiting job goes to the front of its new one."""
+        """Changes the job's priority; a waiting job becomes the first of its new priority."""
         return self._call(_PRIORITY, id, priority)
 
     def put(
@@ -369,7 +373,9 @@ class CalledJobs(CalledLayer):
         worker: str = "",
         now: float | None = None,
     ) -> str:
-        """Puts a job into `queue` and returns its id; a job of that id moves there."""
+        """Puts a job into `queue` and returns its id; an existing job with that id moves
+        there.
+        """
         return self._call(
             _PUT,
             queue,
@@ -401,15 +407,17 @@ class CalledJobs(CalledLayer):
         return self._call(_PUT_MANY, jobs, worker, now)
 
     def queue_forget(self, *queues: str) -> None:
-        """Removes `queues` from the known ones; their jobs stay, and a put brings them back."""
+        """Removes `queues` from the list of known queues; their jobs stay. A put lists them
+        again.
+        """
         return self._call(_QUEUE_FORGET, queues)
 
     def queues(self, *, now: float | None = None) -> list[QueueCounts]:
-        """The counts of all known queues, in the order in which they became known."""
+        """Returns the counts of all known queues, in the order in which they were first used."""
         return self._call(_QUEUES, now)
 
     def read_log(self, id: str) -> tuple[LogLine, ...]:
-        """Returns what the workers of a job wrote about their work, oldest first."""
+        """Returns the lines that the workers of a job wrote, oldest first."""
         return self._call(_READ_LOG, id)
 
     def recur(
@@ -432,8 +440,8 @@ class CalledJobs(CalledLayer):
         unique_for: str | float = "running",
         now: float | None = None,
     ) -> str:
-        """Makes a recurring job and returns its id; of one that it replaces, count and pause
-        stay.
+        """Creates a recurring job and returns its id. Replacing one keeps its count and its
+        pause.
         """
         return self._call(
             _RECUR,
@@ -460,19 +468,19 @@ class CalledJobs(CalledLayer):
         return self._call(_RECUR_GET, id)
 
     def recur_pause(self, id: str) -> None:
-        """Spawns no more jobs from a recurring job until `recur_resume`."""
+        """Pauses a recurring job: it spawns no jobs until `recur_resume`."""
         return self._call(_RECUR_PAUSE, id)
 
     def recur_resume(self, id: str, *, now: float | None = None) -> None:
-        """Ends the pause of a recurring job; runs that it has missed are not made up for."""
+        """Ends the pause of a recurring job; runs that it has missed are not caught up on."""
         return self._call(_RECUR_RESUME, id, now)
 
     def recur_tag(self, id: str, *tags: Tag) -> tuple[Tag, ...]:
-        """Gives the jobs to come more tags, and returns all. Reads 1 key, writes 1."""
+        """Adds tags to the jobs that it will spawn; returns all tags. Reads 1 key, writes 1."""
         return self._call(_RECUR_TAG, id, tags)
 
     def recur_untag(self, id: str, *tags: Tag) -> tuple[Tag, ...]:
-        """Takes tags from the jobs to come, and returns those left. Reads 1 key, writes 1."""
+        """Removes tags from jobs that it will spawn; returns the rest. Reads 1 key, writes 1."""
         return self._call(_RECUR_UNTAG, id, tags)
 
     def recur_update(
@@ -494,7 +502,7 @@ class CalledJobs(CalledLayer):
         )
 
     def recurring(self, *, after: str | None = None, count: int = 25) -> list[RecurringJob]:
-        """Returns up to `count` recurring jobs of all queues by id, from those behind `after`."""
+        """Returns up to `count` recurring jobs of all queues, by id, beginning after `after`."""
         return self._call(_RECURRING, after, count)
 
     def report(
@@ -523,13 +531,15 @@ class CalledJobs(CalledLayer):
         worker: str = "",
         now: float | None = None,
     ) -> str:
-        """Puts a job that exists into `queue`; class and data stay unless others are given."""
+        """Puts an existing job into `queue`; it keeps its class and data unless others are
+        given.
+        """
         return self._call(
             _REQUEUE, queue, id, klass, data, delay, priority, tags, retries, depends, worker, now
         )
 
     def requeue_letters(self, queue: str, match: Match | None = None) -> int:
-        """Sends the jobs of a dead-letter queue that fit `match` back to where they came from."""
+        """Sends matching jobs of a dead-letter queue back to the queues that they came from."""
         return self._call(_REQUEUE_LETTERS, queue, match)
 
     def result(self, id: str) -> Any:
@@ -537,7 +547,7 @@ class CalledJobs(CalledLayer):
         return self._call(_RESULT, id)
 
     def result_wait(self, id: str, *, timeout: float | None = None) -> Job:
-        """Returns the job as soon as it is complete or failed, or as it is after `timeout`
+        """Returns the job once it is complete or failed, at the latest after `timeout`
         seconds.
         """
         return self._call(_RESULT_WAIT, id, timeout)
@@ -555,21 +565,23 @@ class CalledJobs(CalledLayer):
         lock: int | None = None,
         now: float | None = None,
     ) -> int:
-        """Puts the job back, after `delay` seconds, and returns how many retries remain."""
+        """Puts the job back, to run after `delay` seconds, and returns how many retries
+        remain.
+        """
         return self._call(_RETRY, id, worker, queue, delay, group, message, free, lock, now)
 
     def retry_failed(self, match: Match) -> int:
-        """Puts every failed job that fits `match` back into its queue; returns how many."""
+        """Puts every failed job that matches back into its queue; returns how many."""
         return self._call(_RETRY_FAILED, match)
 
     def search(
         self, search: JobSearch | None = None, *, cursor: str | None = None, count: int = 25
     ) -> SearchPage:
-        """Returns jobs that fit `search`, a page at a time."""
+        """Returns jobs that match `search`, a page at a time."""
         return self._call(_SEARCH, search, cursor, count)
 
     def signal(self, id: str, name: str, value: Any = None, *, now: float | None = None) -> None:
-        """Tells a workflow something: a run that waits for `name` goes on with `value`."""
+        """Sends a signal to a workflow: a run that waits for `name` continues with `value`."""
         return self._call(_SIGNAL, id, name, value, now)
 
     def signals(self, id: str) -> list[Signal]:
@@ -596,21 +608,21 @@ class CalledJobs(CalledLayer):
         return self._call(_STATS_BY, queue, by, name, since, until, count)
 
     def steps(self, id: str, *, after: int = -1, count: int = 1000) -> list[Step]:
-        """Returns the steps of a workflow behind the number `after`, as many as fit one
+        """Returns the steps of a workflow after number `after`, as many as fit into one
         answer.
         """
         return self._call(_STEPS, id, after, count)
 
     def tag(self, id: str, *tags: Tag, now: float | None = None) -> tuple[Tag, ...]:
-        """Gives a job more tags and returns all that it carries."""
+        """Adds tags to a job and returns all of its tags."""
         return self._call(_TAG, id, now, tags)
 
     def tagged(self, tag: Tag, *, offset: int = 0, count: int = 25) -> JobPage:
-        """Returns the jobs that carry `tag`, in the order in which they got it."""
+        """Returns the jobs that have `tag`, in the order in which they got it."""
         return self._call(_TAGGED, tag, offset, count)
 
     def throttle_delete(self, name: str, *, now: float | None = None) -> int:
-        """Lifts the limit and lets all jobs back that wait for it, in steps of
+        """Removes the limit and releases all jobs that wait for it, in steps of
         `JOBS_PER_STEP`.
         """
         return self._call(_THROTTLE_DELETE, name, now)
@@ -628,27 +640,27 @@ class CalledJobs(CalledLayer):
         return self._call(_THROTTLE_LOCKS, name, offset, count)
 
     def throttle_pending(self, name: str, *, offset: int = 0, count: int = 25) -> JobPage:
-        """Returns the jobs that wait for the throttle, longest first."""
+        """Returns the jobs that wait for the throttle, the longest waiting first."""
         return self._call(_THROTTLE_PENDING, name, offset, count)
 
     def throttle_set(
         self, name: str, maximum: int, *, ttl: float | None = None, now: float | None = None
     ) -> None:
-        """Lets at most `maximum` jobs that name this throttle run at once; 0 lifts the limit."""
+        """Limits how many jobs that name this throttle run at once; 0 removes the limit."""
         return self._call(_THROTTLE_SET, name, maximum, ttl, now)
 
     def throttles(
         self, *, after: str | None = None, count: int = 25, now: float | None = None
     ) -> list[Throttle]:
-        """Returns up to `count` throttles by name, from those behind `after`."""
+        """Returns up to `count` throttles by name, beginning after `after`."""
         return self._call(_THROTTLES, after, count, now)
 
     def timeout(self, *ids: str, now: float | None = None) -> None:
-        """Takes running jobs from their workers at once; they come first in their queues."""
+        """Takes running jobs from their workers at once, and puts them first in their queues."""
         return self._call(_TIMEOUT, now, ids)
 
     def top_tags(self, *, offset: int = 0, count: int = 25) -> tuple[str, ...]:
-        """Returns the tags of at least two jobs, those of most jobs first."""
+        """Returns the tags that at least two jobs have, the most used first."""
         return self._call(_TOP_TAGS, offset, count)
 
     def totals(self) -> JobTotals:
@@ -658,11 +670,15 @@ class CalledJobs(CalledLayer):
         return self._call(_TOTALS)
 
     def track(self, id: str, *, now: float | None = None) -> bool:
-        """Has all that happens to the job published; says whether that is new."""
+        """Publishes everything that happens to the job; returns False if it was tracked
+        already.
+        """
         return self._call(_TRACK, id, now)
 
     def tracked(self) -> TrackedJobs:
-        """Returns all tracked jobs, first tracked first, and the ids of those that are gone."""
+        """Returns all tracked jobs in the order they were tracked, and the ids of removed
+        ones.
+        """
         return self._call(_TRACKED)
 
     def unfail(self, queue: str, group: str, count: int = 25, *, now: float | None = None) -> int:
@@ -678,17 +694,19 @@ class CalledJobs(CalledLayer):
         return self._call(_UNRECUR, id)
 
     def untag(self, id: str, *tags: Tag) -> tuple[Tag, ...]:
-        """Takes tags from a job and returns those that are left."""
+        """Removes tags from a job and returns the rest."""
         return self._call(_UNTAG, id, tags)
 
     def untrack(self, id: str) -> bool:
-        """Ends the tracking of a job, also of one that is gone; says whether it was tracked."""
+        """Stops tracking a job, even one that no longer exists; returns whether it was
+        tracked.
+        """
         return self._call(_UNTRACK, id)
 
     def v1_call(
         self, name: str, arguments: Sequence[Any] = (), *, named: dict[str, Any] | None = None
     ) -> Any:
-        """Calls one of the seed's calls by its name: `v1_call("put", ["queue", "id", "{}",
+        """Runs one of the seed's calls by its name: `v1_call("put", ["queue", "id", "{}",
         0])`.
         """
         return self._call(_V1_CALL, name, arguments, named)
@@ -698,13 +716,13 @@ class CalledJobs(CalledLayer):
         return self._call(_WITHDRAW_WORKER, name)
 
     def worker(self, worker: str, *, now: float | None = None) -> WorkerJobs:
-        """Returns the jobs that a worker holds, newest lock first; empty for one that nobody
-        knows.
+        """Returns the jobs that a worker holds, newest lock first; empty for an unknown
+        worker.
         """
         return self._call(_WORKER, worker, now)
 
     def worker_deregister(self, *workers: str) -> None:
-        """Takes workers off the list; a worker comes back when it pops or heartbeats."""
+        """Removes workers from the list; a worker comes back when it pops or heartbeats."""
         return self._call(_WORKER_DEREGISTER, workers)
 
     def worker_programs(self, *, now: float | None = None) -> list[WorkerProgram]:
@@ -712,7 +730,7 @@ class CalledJobs(CalledLayer):
         return self._call(_WORKER_PROGRAMS, now)
 
     def workers(self, *, now: float | None = None) -> list[WorkerCounts]:
-        """Returns all workers, those seen last first; forgets those not seen for `max-worker-
+        """Returns all workers, the last seen first; forgets those not seen for `max-worker-
         age` seconds.
         """
         return self._call(_WORKERS, now)

@@ -43,7 +43,7 @@ class CalledMetrics(CalledLayer):
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> None:
-        """Takes a sample of a gauge that is `delta` above the last one. Costs 1 read more."""
+        """Moves a gauge by `delta` from its last value. Reads 1 key more than `set`."""
         return self._call(_ADD, metric, entity, delta, prefix, namespace, at)
 
     def buckets(
@@ -92,7 +92,7 @@ class CalledMetrics(CalledLayer):
         prefix: Prefix = PREFIX,
         namespace: str = NAMESPACE,
     ) -> dict[str, Metric]:
-        """Returns the specs of the metrics under a prefix by name, from those after `after`."""
+        """Returns the specs of the metrics under a prefix by name, beginning after `after`."""
         return self._call(_DEFINED, after, limit, names, prefix, namespace)
 
     def distribution(
@@ -163,7 +163,7 @@ class CalledMetrics(CalledLayer):
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> Number:
-        """Returns all that was ever counted, if the spec says `lifetime`. Reads 2 keys."""
+        """Returns the lifetime total of a metric whose spec has `lifetime`. Reads 2 keys."""
         return self._call(_LIFETIME, metric, entity, prefix, namespace, at)
 
     def limit_incr(
@@ -177,7 +177,7 @@ class CalledMetrics(CalledLayer):
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> None:
-        """Counts operations without checking. With buckets reads 1 key and writes 2 for each."""
+        """Counts operations without checking limits. With buckets reads 1 key, writes 2 each."""
         return self._call(
             _LIMIT_INCR, operations, conditions, bucket_count, algorithm, prefix, namespace, at
         )
@@ -193,7 +193,7 @@ class CalledMetrics(CalledLayer):
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> BatchResult:
-        """Returns the result that `try_incr` would have, for the same reads. Writes nothing."""
+        """Returns the result that `try_incr` would have. Reads the same keys, writes nothing."""
         return self._call(
             _PEEK, operations, conditions, bucket_count, algorithm, prefix, namespace, at
         )
@@ -235,7 +235,7 @@ class CalledMetrics(CalledLayer):
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> list[Rate]:
-        """Returns several rates of one snapshot. Reads as `rate` does for each."""
+        """Returns several rates from one snapshot. Reads what `rate` does for each."""
         return self._call(_RATES, queries, prefix, namespace, at)
 
     def record(
@@ -249,7 +249,7 @@ class CalledMetrics(CalledLayer):
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> None:
-        """Notes a value of a distribution. Reads and writes 1 key for each sequence."""
+        """Records a value of a distribution. Reads and writes 1 key for each sequence."""
         return self._call(_RECORD, metric, entity, value, count, prefix, namespace, at)
 
     def require(
@@ -279,7 +279,7 @@ class CalledMetrics(CalledLayer):
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> Deleted:
-        """Deletes all that is stored of `entities`, in `metrics` or in all under the prefix."""
+        """Deletes everything stored about `entities`, in `metrics` or in all under the prefix."""
         return self._call(_RESET, entities, metrics, prefix, namespace, at)
 
     def series(
@@ -308,7 +308,7 @@ class CalledMetrics(CalledLayer):
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> None:
-        """Takes a sample of a gauge. Reads 2 keys, writes 1, and both for each sequence."""
+        """Sets a gauge to a value. Reads 2 keys, writes 1, and both for each sequence."""
         return self._call(_SET, metric, entity, value, prefix, namespace, at)
 
     def throttle(
@@ -323,7 +323,7 @@ class CalledMetrics(CalledLayer):
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> list[int]:
-        """Tries GCRA as redis-cell does, `count` in `period` seconds, and returns five
+        """Applies GCRA as redis-cell does, `count` in `period` seconds, and returns five
         integers.
         """
         return self._call(_THROTTLE, key, max_burst, count, period, quantity, prefix, namespace, at)
@@ -371,7 +371,7 @@ class CalledMetrics(CalledLayer):
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> Written:
-        """Makes all writes or none: the flush of a writer."""
+        """Makes all writes or none, as the flush of a writer does."""
         return self._call(_WRITE, writes, prefix, namespace, at)
 
 

@@ -172,8 +172,7 @@ def _constructor(table: Table, names: Names) -> str:
 
 
 def _told(table: Table, names: Names) -> str:
-    """Returns the method that tells the client where an entity keeps what was loaded, and its
-    key."""
+    """Returns the method by which the client finds an entity's loaded values and its key."""
     keys = "nil"
     if table.primary.columns:
         keys = f"[]string{{{', '.join(map(_quoted, table.primary.columns))}}}"

@@ -1,4 +1,4 @@
-"""Names in generated code: what a table and its columns are called, and which names can't be."""
+"""Names in generated code: those of tables and their columns, and names that are not allowed."""
 
 import keyword
 import re

@@ -45,10 +45,9 @@ class Group:
 
 
 def fits(line: str) -> bool:
-    """Returns whether the line is short enough, if each letter beyond ASCII is as wide as a Chinese
-    one.
+    """Returns whether the line is short enough, counting every letter beyond ASCII as wide.
 
-    The formatter looks closer, but what is broken at its commas, it leaves broken.
+    The formatter measures more exactly, but it keeps calls broken that end with a comma.
     """
     return len(line) + sum(not letter.isascii() for letter in line) <= WIDTH
 

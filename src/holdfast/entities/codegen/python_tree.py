@@ -1,7 +1,7 @@
 """The syntax tree that generated Python must have, made from the schema and not from the source.
 
-The writers lay out text. A text of a schema that ended its own quotes would show up here as another
-tree, and then nothing is emitted.
+The generators write text. If a text in a schema could end its own quotes, the source would parse to
+a different tree; then nothing is emitted.
 """
 
 import ast
