@@ -323,17 +323,20 @@ def _slopes(samples: list[Sample]) -> list[str]:
 
 
 def growth(cycles: list[int], values: list[int]) -> float:
-    """Returns the rise of the least-squares line from the first to the last sample.
+    """Returns the rise of the least-squares line from the first to the last sample, or of the
+    samples themselves if that is less: one step in the middle raises the line by more than itself.
 
     >>> growth([0, 10, 20], [5, 7, 9]), growth([0, 10, 20], [5, 9, 5])
     (4.0, 0.0)
+    >>> growth([0, 10, 20, 30], [0, 0, 16, 16])
+    16.0
     """
     middle = sum(cycles) / len(cycles)
     average = sum(values) / len(values)
     spread = sum((each - middle) ** 2 for each in cycles)
     pairs = zip(cycles, values, strict=True)
     slope = sum((x - middle) * (y - average) for x, y in pairs) / spread if spread else 0.0
-    return slope * (cycles[-1] - cycles[0])
+    return min(slope * (cycles[-1] - cycles[0]), float(values[-1] - values[0]))
 
 
 def _figures(samples: list[Sample], counts: dict[str, int]) -> dict[str, int]:
