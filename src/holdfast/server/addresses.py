@@ -52,7 +52,7 @@ class Address(msgspec.Struct, frozen=True):
         return Address(everywhere.get(self.host, self.host), self.port)
 
     def bind(self, *, shared: bool) -> socket.socket:
-        """Returns a socket that is bound there, or raises `CannotServe`; with `shared`, several
+        """Returns a socket bound to the address, or raises `CannotServe`; with `shared`, several
         processes of this user may listen there."""
         family, _, _, _, place = self._resolved()[0]
         bound = socket.socket(family, socket.SOCK_STREAM)
@@ -69,7 +69,7 @@ class Address(msgspec.Struct, frozen=True):
         return bound
 
     def listen(self, *, shared: bool = False) -> socket.socket:
-        """Returns a socket that listens there, or raises `CannotServe`."""
+        """Returns a socket that listens on the address, or raises `CannotServe`."""
         listening = self.bind(shared=shared)
         try:
             listening.listen(1024)

@@ -1,13 +1,13 @@
-"""The HTTP API as a part of your ASGI application: `app.mount("/store", Application(store))`."""
+"""The HTTP API inside your own ASGI application: `app.mount("/store", Application(store))`."""
 
 import asyncio
 from collections.abc import Iterable
 
-from holdfast import dashboard  # noqa: F401  # and this serves /ui/
-from holdfast.compat.flux import http as flux  # noqa: F401  # it serves paths
-from holdfast.compat.meduza import control  # noqa: F401  # it serves paths
-from holdfast.compat.restbase import http as restbase  # noqa: F401  # and so does this
-from holdfast.server import routes, streams  # noqa: F401  # they serve paths
+from holdfast import dashboard  # noqa: F401  # registers /ui/
+from holdfast.compat.flux import http as flux  # noqa: F401  # registers routes
+from holdfast.compat.meduza import control  # noqa: F401  # registers routes
+from holdfast.compat.restbase import http as restbase  # noqa: F401  # registers routes
+from holdfast.server import routes, streams  # noqa: F401  # register routes
 from holdfast.server.background import sweep
 from holdfast.server.blocking_calls import WAITS
 from holdfast.server.call_tracing import CallTracer
@@ -21,11 +21,11 @@ from holdfast.store import Store
 class Application:
     """An ASGI application that serves a store.
 
-    It begins with the first request, on the loop of that request, and looks after what expires.
-    `await application.close()` ends it; as the application that a server runs, it hears of the end
-    by itself. The store stays open. The dashboard is below `ui/`, unless `ui=False`. Which names
-    of a host are answered is up to the application around it, unless `allowed_hosts` lists them;
-    see browser_checks.py. `tracer` follows all calls; see `holdfast.contrib.opentelemetry`.
+    It starts with the first request, on the loop of that request, and removes what expires. `await
+    application.close()` ends it; if a server runs it as its application, the server's shutdown ends
+    it. The store stays open. The dashboard is below `ui/`, unless `ui=False`. The application
+    around it decides which host names are answered, unless `allowed_hosts` lists them; see
+    browser_checks.py. `tracer` follows all calls; see `holdfast.contrib.opentelemetry`.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Application:
             await self._begin()(scope, receive, send)
 
     async def close(self) -> None:
-        """Finishes what has begun."""
+        """Finishes what was started, and stops."""
         api, self._api = self._api, None
         if api is not None:
             self._sweeping.cancel()

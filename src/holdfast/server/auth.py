@@ -1,8 +1,8 @@
 """Authentication and authorisation: the users of a server, and the roles that operations need.
 
-A store without users lets everyone in, on a server that only its own machine can reach or that was
-told so. Any other server refuses everyone while the store has no users: at its start, and when the
-last user is removed while it runs, by whichever process.
+A store without users lets everyone in, if only its own machine can reach the server or if it was
+told to. Any other server refuses everyone while the store has no users: at its start, and when the
+last user is removed while it runs, by any process.
 """
 
 import hmac
@@ -39,11 +39,11 @@ class Identity(msgspec.Struct, frozen=True):
     grants: tuple[Grant, ...]
 
     def may(self, role: Role, *, space: str, layer: str) -> bool:
-        """Returns whether some grant covers it."""
+        """Returns whether a grant covers it."""
         return any(grant.covers(role, space, layer) for grant in self.grants)
 
     def require(self, role: Role, *, space: str, layer: str = EVERYTHING) -> None:
-        """Raises `Forbidden` unless some grant covers it."""
+        """Raises `Forbidden` unless a grant covers it."""
         if not self.may(role, space=space, layer=layer):
             raise Forbidden(f"{self.name} may not {_in_words(role, space, layer)}")
 
@@ -59,24 +59,24 @@ EVERYONE: Final = Identity("everyone", (Grant(role="admin"),))
 class Authenticator:
     """Knows the users of a store. Asked for each new connection and each HTTP request."""
 
-    version = 0  # grows with each reading of the users: a session then asks again
-    is_stale = False  # whether the users could not be read when they had changed
+    version = 0  # increases whenever the users are read; sessions then check again
+    is_stale = False  # the users have changed, but could not be read
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._secret = secrets.token_bytes(32)  # so that no password is remembered as it is
+        self._secret = secrets.token_bytes(32)  # so that no password is kept in plain text
         self._may_be_open = True
         self.reload()
 
     def reload(self) -> None:
-        """Reads the users again: when they have changed, and when the server is told to."""
+        """Reads the users again: when they have changed, and on SIGHUP."""
         self.is_stale = True
         users = users_of(self._engine)
         self.is_stale = False
         self._take(users)
 
     def refresh(self, users: list[User]) -> None:
-        """Takes the users as they are stored, if they are not those that are known."""
+        """Replaces the known users by the stored ones, if they differ."""
         self.is_stale = False
         if users != list(self._users.values()):
             self._take(users)
@@ -90,7 +90,8 @@ class Authenticator:
         self._report()
 
     def never_open(self) -> None:
-        """Refuses everyone while the store has no users: other machines reach this server."""
+        """Refuses everyone while the store has no users, because other machines can reach this
+        server."""
         self._may_be_open = False
         self.version += 1
         self._report()
@@ -125,9 +126,10 @@ class Authenticator:
         return None if user is None or identity is EVERYONE else Identity(user.name, user.grants)
 
     def session_key(self, name: str) -> bytes | None:
-        """Returns the key that signs a user's sessions in browsers; None for an unknown name.
+        """Returns the key that signs a user's browser sessions; None for an unknown name.
 
-        It is made of the digests of password and token: when one changes, all sessions end.
+        It is derived from the digests of password and token: when one of them changes, all sessions
+        end.
         """
         user = self._users.get(name)
         if user is None:
@@ -138,10 +140,8 @@ class Authenticator:
     # --- logging in ------------------------------------------------------------------------------
 
     def recall(self, name: str, secret: str) -> Identity | None:
-        """Returns the identity if it can be found without hashing a password.
-
-        So it is for a token, and for a password that was right before.
-        """
+        """Returns the identity if it is known without hashing a password: by a token, or by a
+        password that was right before."""
         if self.is_open:
             return EVERYONE
         if not name or not secret:
@@ -149,7 +149,8 @@ class Authenticator:
         return self._known.get(self.login_key(name, secret)) or self._holder(secret, name)
 
     def by_token(self, token: str) -> Identity:
-        """Raises `NotAuthenticated` unless it is a token that was given out."""
+        """Returns the identity that a token belongs to. Raises `NotAuthenticated` if nobody has
+        it."""
         if self.is_open:
             return EVERYONE
         identity = self._holder(token)
@@ -158,8 +159,8 @@ class Authenticator:
         return identity
 
     def may_have_password(self, name: str, password: str) -> bool:
-        """Returns whether some user could log in so. If none has a password, no guess needs a
-        check."""
+        """Returns whether any user could log in with this name. If nobody has a password, no guess
+        needs a check."""
         return self._has_passwords and bool(name) and bool(password)
 
     def user_with_password(self, name: str) -> User | None:
@@ -170,7 +171,7 @@ class Authenticator:
     def admit(self, user: User, password: str) -> Identity:
         """Remembers that this is the password of `user`, as `has_password` has found.
 
-        Raises `NotAuthenticated` if the user has been changed or removed since.
+        Raises `NotAuthenticated` if the user was changed or removed since.
         """
         if self._users.get(user.name) != user:
             raise self.refusal("no user has this name and password")
@@ -181,7 +182,7 @@ class Authenticator:
         return identity
 
     def _holder(self, token: str, name: str = "") -> Identity | None:
-        """Returns the holder of that token. It is found by its digest, so the time reveals
+        """Returns the holder of that token, found by its digest, so that the time taken reveals
         nothing."""
         user = self._tokens.get(digest_of(token)) if token else None
         if user is None or name not in ("", "default", user.name):
@@ -189,14 +190,13 @@ class Authenticator:
         return Identity(user.name, user.grants)
 
     def login_key(self, name: str, password: str) -> bytes:
-        """Returns a digest of a name and a password that says neither."""
+        """Returns a digest of a name and a password that reveals neither."""
         text = f"{len(name)} {name} {password}".encode(errors="surrogatepass")
         return hmac.digest(self._secret, text, "sha256")
 
 
 def has_password(user: User, password: str) -> bool:
-    """Returns whether that is the password of `user`. Takes some 50 ms, so it is called in a
-    thread."""
+    """Returns whether that is the password of `user`. Takes some 50 ms, so it runs in a thread."""
     return hmac.compare_digest(user.password, scrypt_of(password, user.salt))
 
 

@@ -1,7 +1,7 @@
-"""Back-pressure: answers and messages that clients have not read yet, their size and their age.
+"""Back-pressure: limits the size and age of answers and messages that clients have not read.
 
 A client that reads slowly is served slowly. One that reads nothing is dropped after a while, on
-both protocols. And all of them together hold no more memory than one bound says: when it is
+both protocols. And all of them together may hold only so much memory: when that limit is
 reached, those that have read nothing for longest are dropped first.
 """
 
@@ -15,19 +15,19 @@ from holdfast.limits import (
     STOPPING_STALLED_SECONDS,
 )
 
-_LOOK_SECONDS: Final = 0.25  # between two looks at those who owe
-_OVERFLOW_LOOK_SECONDS: Final = 0.05  # the same while there is too much of it
+_LOOK_SECONDS: Final = 0.25  # between two checks of slow clients
+_OVERFLOW_LOOK_SECONDS: Final = 0.05  # the same while too much is unread
 
 
 class SlowClient(Protocol):
-    """A connection, as far as this is concerned."""
+    """What back-pressure needs to know about a connection."""
 
     def unsent_bytes(self) -> int:
         """Returns the bytes sent to the client that it has not read."""
         ...
 
     def drop(self) -> None:
-        """Ends it at once, without sending the rest."""
+        """Closes the connection at once, without sending the rest."""
         ...
 
 
@@ -36,11 +36,11 @@ class _Backlog:
 
     def __init__(self, size: int, since: float) -> None:
         self.bytes = size
-        self.since = since  # it has read nothing
+        self.since = since  # when it last read something
 
 
 class BackPressure:
-    """The connections of a server whose clients are behind with reading."""
+    """The connections of a server whose clients read too slowly."""
 
     def __init__(
         self,
@@ -85,8 +85,8 @@ class BackPressure:
             self.total -= debt.bytes
 
     def hurry(self) -> None:
-        """Shortens the patience while the server stops: clients that read nothing delay it only
-        briefly."""
+        """Shortens the time limit while the server stops, so that clients that read nothing delay
+        it only briefly."""
         self._patience = min(self._patience, STOPPING_STALLED_SECONDS)
 
     def _pause(self) -> float:
@@ -113,7 +113,7 @@ class BackPressure:
             debt.bytes = size
 
     def _overflow(self) -> None:
-        """Drops the clients that have read nothing for longest; those that read are spared if
+        """Drops the clients that have read nothing for longest; those that do read are spared if
         possible."""
         now = self._loop.time()
         if self.total <= 2 * self.size and now - self._looked < _OVERFLOW_LOOK_SECONDS:

@@ -1,9 +1,9 @@
 """Background work of a server: removes what has expired and continues long work.
 
-A space in which nothing is due costs nothing. The server keeps the time at which each space has
-something due next, and looks again at a space that was written to: by this server, or, as far as
-notices tell, by another process. What no notice tells of is found by a slow walk around all spaces,
-a bounded number of them in each round, so the work of a round does not grow with the number of
+A space in which nothing is due costs nothing. The server knows when each space has something due
+next, and looks again at a space that was written to: by this server or, as far as notices tell, by
+another process. The rest is found by a slow walk over all spaces,
+a bounded number of them in each round, so that the work of a round does not grow with the number of
 spaces.
 """
 
@@ -67,12 +67,14 @@ async def sweep(dispatcher: Dispatcher) -> None:
                     if garbage.is_to_be_collected() or (
                         is_large and garbage.is_quickly_collected()
                     ):
-                        gc.collect()  # on the loop, to which most of it belongs
+                        gc.collect()  # on the loop, whose objects most of it are
                         garbage.collected()
                     if is_large:
                         await loop.run_in_executor(thread, return_memory)
                         memory.returned()
-                except HoldfastError as error:  # an engine that is away now may be back later
+                except (
+                    HoldfastError
+                ) as error:  # an engine that is unreachable now may be back later
                     dispatcher.report(error)
         finally:
             end()
@@ -80,7 +82,7 @@ async def sweep(dispatcher: Dispatcher) -> None:
 
 
 async def _resume_defaults(dispatcher: Dispatcher) -> None:
-    """Carries to the end what a crash has interrupted in the space of all spaces."""
+    """Finishes what a crash has interrupted in the space of all domains."""
     store = dispatcher.store
 
     def resume() -> None:
@@ -98,12 +100,12 @@ class Sweeper:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._touched: set[bytes] = {store.prefix}  # to be looked at in the next round
-        self._next: dict[bytes, float] = {}  # when a space has something due, in seconds
-        self._queue: list[tuple[float, bytes]] = []  # the same as a heap, with old entries
-        self._after: str | None = None  # where the walk around all spaces goes on
+        self._touched: set[bytes] = {store.prefix}  # spaces to check in the next round
+        self._next: dict[bytes, float] = {}  # when a space has something due, by its prefix
+        self._queue: list[tuple[float, bytes]] = []  # the same as a heap, with outdated entries
+        self._after: str | None = None  # where the walk over all spaces continues
         self._stopped = False
-        self.is_building = False  # whether the last round left indexes that are to be built
+        self.is_building = False  # whether the last round left indexes to build
 
     def __len__(self) -> int:
         return len(self._next)
@@ -114,20 +116,20 @@ class Sweeper:
             self._touched.add(notice.space)
 
     def touch(self, spaces: Iterable[bytes]) -> None:
-        """Spaces were written to by this server."""
+        """Notes spaces that this server has written to."""
         self._touched.update(spaces)
 
     @property
     def touched(self) -> frozenset[bytes]:
-        """The spaces that the next round looks at."""
+        """The spaces that the next round checks."""
         return frozenset(self._touched)
 
     def stop(self) -> None:
-        """Ends a round that is under way after its present step."""
+        """Ends a running round after its current step."""
         self._stopped = True
 
     def round(self) -> None:
-        """Deals with what is due now. Reads 1 key for each space that it looks at."""
+        """Removes what is due now. Reads 1 key for each space that it checks."""
         looked, self._touched = self._touched, set()
         self.is_building = False
         looked |= self._walk()
@@ -180,7 +182,7 @@ class Sweeper:
             if self._stopped or not (built + events.continue_fan_outs(most=1)):
                 return
         self.is_building = True
-        self._touched.add(prefix)  # so that the next round, which comes at once, looks again
+        self._touched.add(prefix)  # so that the next round, which starts at once, checks it again
 
     def _watch(self, prefix: bytes, at: float | None) -> None:
         if at is None:
@@ -189,7 +191,7 @@ class Sweeper:
         if self._next.get(prefix) == at:
             return
         if prefix not in self._next and len(self._next) >= MAX_WATCHED_SPACES:
-            return  # the walk around all spaces will come to it
+            return  # the walk over all spaces will get there
         self._next[prefix] = at
         heapq.heappush(self._queue, (at, prefix))
         if len(self._queue) > 2 * len(self._next) + 1_000:

@@ -1,4 +1,4 @@
-"""The bounds of a batch, checked after each of its steps: a batch that is refused changes nothing.
+"""The limits of a batch, checked after each of its steps: a refused batch changes nothing.
 
 Other writers wait while a batch runs, and its answers are held until it is committed.
 """
@@ -10,7 +10,7 @@ from holdfast.limits import MAX_ANSWER_BYTES, MAX_BATCH_COMMANDS, MAX_BATCH_SECO
 
 
 def check_steps(count: int) -> None:
-    """Refuses a batch of too many steps before any of them is looked at."""
+    """Refuses a batch of too many steps before any of them is read."""
     if count > MAX_BATCH_COMMANDS:
         raise RequestTooLarge(
             f"the batch has {count} steps, at most {MAX_BATCH_COMMANDS} are accepted",
@@ -19,7 +19,8 @@ def check_steps(count: int) -> None:
 
 
 class BatchMeter:
-    """Measures one run of a batch. The clock is the thread's own: a busy machine breaks nothing."""
+    """Measures one run of a batch, in CPU time of its thread: a busy machine does not make it
+    fail."""
 
     def __init__(self) -> None:
         self._begin = time.thread_time()

@@ -12,7 +12,7 @@ import msgspec
 
 SAFE_INTEGER: Final = 2**53 - 1
 
-_LONG_NUMBER: Final = re.compile(rb"\d{16}")  # 2^53 has 16 digits: without one nothing is beyond it
+_LONG_NUMBER: Final = re.compile(rb"\d{16}")  # 2^53 has 16 digits: shorter numbers are below it
 _JSON: Final = ("application/json", "application/*", "*/*")
 
 

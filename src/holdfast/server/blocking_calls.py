@@ -39,7 +39,7 @@ async def first_jobs(
     timeout: float | None,
     ahead: float = 0.0,
 ) -> T | None:
-    """Pops the first jobs of one of `queues`; None if none comes within `timeout` seconds.
+    """Pops the first jobs of one of `queues`; None if none arrives within `timeout` seconds.
 
     The caller's clock may be `ahead` of the store's.
     """
@@ -64,7 +64,7 @@ async def first_jobs(
 
 
 def _until_next(queues: Sequence[str], ahead: float, view: View) -> float | None:
-    """Returns the seconds until something in the queues comes due by itself."""
+    """Returns the seconds until something in the queues becomes due by itself."""
     wake = view.jobs.next_wake(*queues)
     return None if wake is None else max(0.001, wake - view.now - ahead)
 
@@ -74,7 +74,7 @@ def _pop(queue: str, worker: str, count: int, lock_seconds: float | None, tx: Tx
 
 
 async def result_wait(dispatcher: Dispatcher, space: Space, arguments: Any) -> Job:
-    """`StoreJobs.result_wait`: the job as soon as it is complete or failed."""
+    """`StoreJobs.result_wait`: returns the job as soon as it is complete or failed."""
     return await settled(dispatcher, space, arguments.id, _or(arguments.timeout, None))
 
 
@@ -98,7 +98,7 @@ WAITS: Final[dict[str, Callable[[Dispatcher, Space, Any], Coroutine[Any, Any, An
 
 
 class _NoticeWaiter:
-    """Hears the notices that one wait is interested in."""
+    """Listens for the notices that one wait is interested in."""
 
     def __init__(
         self, dispatcher: Dispatcher, space: Space, topic: str, wanted: Callable[[Notice], bool]
@@ -117,9 +117,9 @@ class _NoticeWaiter:
             self._heard.set()
 
     async def listen(self, deadline: float, rest: float | None) -> bool:
-        """Waits for a notice, or for `rest` seconds; False when the deadline has come first.
+        """Waits for a notice, or for `rest` seconds; False if the deadline comes first.
 
-        When the server stops, every deadline has come.
+        When the server stops, every deadline has passed.
         """
         left = deadline - self._loop.time()
         if left <= 0 or self._execution.stopping:
@@ -140,7 +140,7 @@ class _NoticeWaiter:
 
 
 def _deadline(timeout: float | None) -> float:
-    if timeout is not None and math.isnan(timeout):  # msgpack has it
+    if timeout is not None and math.isnan(timeout):  # msgpack can carry NaN
         raise BadArgument('Arg "timeout" not a number or None: nan')
     seconds = MAX_WAIT_SECONDS if timeout is None else min(timeout, MAX_WAIT_SECONDS)
     return asyncio.get_running_loop().time() + seconds

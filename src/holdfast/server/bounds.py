@@ -1,4 +1,4 @@
-"""The bounds of one server: those of `limits.py`, unless it was started with others; and the memory
+"""The limits of one server: those of `limits.py`, unless it was started with others; and the memory
 that all of its clients share."""
 
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ from holdfast.limits import (
 
 
 class Bounds(msgspec.Struct, frozen=True, kw_only=True):
-    """The bounds of a connection; the reason for each is in `limits.py`."""
+    """The limits of a connection; the reason for each is in `limits.py`."""
 
     connections: int = MAX_CONNECTIONS
     request_bytes: int = MAX_REQUEST_BYTES
@@ -51,7 +51,7 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
         return bounds
 
     def shared_by(self, processes: int) -> "Bounds":
-        """Returns the bounds of one of so many processes that serve together."""
+        """Returns the limits of one of `processes` processes that serve together."""
         connections = max(1, self.connections // processes)
         return msgspec.structs.replace(self, connections=connections)
 
@@ -61,7 +61,7 @@ class MemoryBudget:
 
     def __init__(self, size: int = MAX_BODIES_BYTES) -> None:
         self._left = self._size = size
-        self._least = size  # that was left since `take_peak`
+        self._least = size  # the least that was left since `take_peak`
 
     @property
     def taken(self) -> int:

@@ -1,7 +1,7 @@
-"""Keeps pages of other sites from using a server through a browser that can reach it.
+"""Keeps pages of other sites from using a server through the browser of someone who can reach it.
 
-A page of any site can have the browser of its reader send requests to `127.0.0.1`. Two headers,
-which pages can't forge, tell such requests apart:
+A page of any site can make its reader's browser send requests to `127.0.0.1`. Some headers,
+which pages can't forge, reveal such requests:
 
 - `Host` is the name that the browser has looked up. A site whose name leads to this machine (DNS
   rebinding) is same-origin for the browser, so a server without users answers to addresses, to
@@ -9,7 +9,7 @@ which pages can't forge, tell such requests apart:
   in a network of containers), and to names that it was given with `--allowed-host`.
 - `Origin` and `Sec-Fetch-Site` name the page. It has to be one of this server.
 
-Programs send neither of the last two, and are not concerned.
+Programs send neither of the last two, and are not affected.
 """
 
 import ipaddress
@@ -28,11 +28,11 @@ _LOOKING: Final = ("GET", "HEAD")
 
 
 class Hosts:
-    """The names that a server answers to; None: those of the application around it."""
+    """The host names that a server answers to; None: the application around it decides."""
 
     def __init__(self, allowed: Iterable[str] | None = None) -> None:
         self._allowed = None if allowed is None else {_plain(name) for name in allowed}
-        self._known: dict[tuple[str, bool], bool] = {}  # to parse a header once, not each time
+        self._known: dict[tuple[str, bool], bool] = {}  # caches parsed headers
 
     def refuse_others(self, host: str | None, *, is_open: bool) -> None:
         """Raises `Forbidden` unless the server answers to `host`; programs may leave it out."""
@@ -78,8 +78,8 @@ def refuse_foreign_page(
 ) -> None:
     """Raises `Forbidden` for a request that a page of another site makes through a browser.
 
-    Following a link is no such request. What is public, as a picture that counts its readers, may
-    be on any page.
+    Following a link is not such a request. Public resources, such as the counting pixel, may be
+    used by any page.
     """
     if is_public:
         return
@@ -109,8 +109,7 @@ def is_local(name: str) -> bool:
 
 
 def _is_address(name: str) -> bool:
-    """Returns whether it is an address and not a name, which someone else may have put into the
-    DNS."""
+    """Returns whether it is an address, and not a name that someone may have put into the DNS."""
     try:
         ipaddress.ip_address(name)
     except ValueError:

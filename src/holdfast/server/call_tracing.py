@@ -1,4 +1,4 @@
-"""The calls of a server, as the tracer of its owner follows them; by default there is none."""
+"""The interface of call tracers; by default a server has none."""
 
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Protocol, TypeVar
@@ -15,11 +15,11 @@ class TracedCall(Protocol):
         ...
 
     def around(self, work: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        """Returns the work of its transaction, which may run more than once."""
+        """Wraps the work of the call's transaction, which may run more than once."""
         ...
 
     def end(self, error: BaseException | None) -> None:
-        """Takes note that the call was answered, with an error or without."""
+        """Called when the call was answered, with an error or without."""
         ...
 
 
@@ -29,16 +29,17 @@ class CallTracer(Protocol):
     def begin(
         self, operation: str, space: str, protocol: str, carrier: Mapping[str, str]
     ) -> TracedCall:
-        """Begins a call; `carrier` has the headers, or the words of `TRACE`, that came with it."""
+        """Begins a call; `carrier` has the HTTP headers, or the words of `TRACE`, that came with
+        it."""
         ...
 
     def committed(self, transactions: int) -> None:
-        """Takes note that the group which ran last is durable."""
+        """Called when the last group of writes is durable."""
         ...
 
 
 async def ended_with(call: TracedCall | None, running: Coroutine[Any, Any, T]) -> T:
-    """Returns what `running` returns, and ends the call with it."""
+    """Returns the result of `running`, and ends the call with it."""
     if call is None:
         return await running
     try:

@@ -1,7 +1,7 @@
 """Adds the client's address to events that name none.
 
 The address is the peer's. Behind a proxy that the server was told to trust, it is the one that the
-proxy names in `X-Forwarded-For`; from anyone else the header is just something that a client says.
+proxy names in `X-Forwarded-For`; from anyone else that header proves nothing.
 """
 
 from typing import Any
@@ -23,8 +23,8 @@ def address_events(operation: Operation, arguments: Any, address: str) -> None:
 
 
 def address_event(event: Any, address: str) -> Any:
-    """Returns the event, from `address` if it says nothing of its own; anything else is left as it
-    is."""
+    """Returns the event with `address`, unless it has one of its own; anything else is returned as
+    it is."""
     if address and isinstance(event, dict) and event.get("ip") is None:
         return {**event, "ip": address}
     return event

@@ -2,8 +2,8 @@
 needs, such as `MULTI` and `PING`.
 
 The payload is an object of the operation's arguments, as JSON (it begins with `{`) or as msgpack;
-the reply is one bulk string in the payload's own encoding. Words as people type them are read by
-`word_commands.py`.
+the reply is one bulk string in the payload's own encoding. `word_commands.py` reads commands as
+people type them.
 """
 
 import time
@@ -26,7 +26,7 @@ Handler: TypeAlias = Callable[[RespSession, wire.Command], Plan]
 
 
 class Planner(Protocol):
-    """Makes a plan of a call; with `is_short`, its arguments are too short to ask for much."""
+    """Makes a plan for a call; with `is_short`, its arguments are too short to ask for much."""
 
     def __call__(
         self, session: RespSession, arguments: Any, encode: Encode, is_short: bool = False
@@ -57,7 +57,7 @@ def wrong_arguments(name: str) -> bytes:
 
 
 def plan_of(session: RespSession, words: wire.Command) -> Plan:
-    """Returns the plan for one command. Never raises: a mistake is its reply."""
+    """Returns the plan for one command. Never raises: an error is the plan's reply."""
     dispatcher = session.dispatcher
     dispatcher.recorder.protocols["resp"] += 1
     name = words[0]
@@ -79,7 +79,7 @@ def plan_of(session: RespSession, words: wire.Command) -> Plan:
     except Exception as error:
         return session.spoil(session.error(error))
     if session.batch is not None and name not in IN_BATCH_AT_ONCE:
-        is_decoding = type(plan) is Later and plan.is_decoding  # which is collected afterwards
+        is_decoding = type(plan) is Later and plan.is_decoding  # it is collected once it is decoded
         return plan if is_decoding else session.collect(words, plan)
     return plan
 
@@ -122,7 +122,7 @@ def _serve(operation: Operation) -> Handler:
             and payload[:1] == b"{"
             and len(payload) <= DECODED_ON_LOOP_BYTES
             and not session.integers_as_text
-        ):  # as most are
+        ):  # the usual case
             arguments = read_arguments(operation, payload, is_json=True)
             is_short = counts_only_lists and payload.count(b",") < MAX_READ_ON_LOOP
             return plan(session, arguments, json_encoder, is_short)
@@ -141,7 +141,7 @@ def _serve(operation: Operation) -> Handler:
             elif word.lstrip()[:1] in (b"{", b"["):
                 refuse_long_decoding(word, "json")
             else:
-                refuse_long_text(word)  # it is one value
+                refuse_long_text(word)  # a text is one value
         return read(session, words)
 
     def read(session: RespSession, words: wire.Command) -> tuple[Any, Encode]:
@@ -175,13 +175,13 @@ def decoded_in_thread(
     plan: Callable[[RespSession, T], Plan],
     fail: Callable[[HoldfastError], bytes] | None = None,
 ) -> Later:
-    """Returns the plan of a large command: it is decoded in a thread, and planned then."""
+    """Returns the plan of a large command, which is decoded in a thread and planned afterwards."""
 
     def planned(decoded: T) -> Plan:
-        session.who()  # who may have been removed meanwhile
+        session.who()  # raises if the user was removed meanwhile
         found = plan(session, decoded)
         if isinstance(found, Read):
-            found = found._replace(is_large=True)  # to compare a long text takes its time too
+            found = found._replace(is_large=True)  # comparing a long text takes time, too
         return found if session.batch is None else session.collect(words, found)
 
     def failed(error: HoldfastError) -> bytes:
@@ -193,7 +193,7 @@ def decoded_in_thread(
 
 
 def planner(operation: Operation) -> Planner:
-    """Returns the function that makes plans of calls whose arguments are decoded."""
+    """Returns the function that makes plans for calls with decoded arguments."""
     name, is_read = operation.full_name, operation.kind == "read"
     takes_time = operation.kind in ("long", "wait")
     has_domains, is_addressed = operation.layer == "tables", bool(operation.declaration.addressed)

@@ -27,7 +27,7 @@ from holdfast.server.resp_session import Change, Later, Plan, RespSession
 from holdfast.store import Space
 from holdfast.version import VERSION
 
-REDIS_VERSION: Final = "7.2.4"  # the one whose behaviour clients may expect
+REDIS_VERSION: Final = "7.2.4"  # the version whose behaviour clients may expect
 DATABASES: Final = 16
 _NAME: Final = re.compile(rb"[!-~]*")
 _NO_NAME: Final = wire.error(
@@ -37,7 +37,7 @@ _NO_NAME: Final = wire.error(
 
 @command("HELLO")
 def hello(session: RespSession, words: wire.Command) -> Plan:
-    """`HELLO [protocol [AUTH user password] [SETNAME name]]`: what the server is."""
+    """`HELLO [protocol [AUTH user password] [SETNAME name]]`: returns the server's description."""
     protocol, name, credentials = session.protocol, session.name, None
     if len(words) > 1:
         if words[1] not in (b"2", b"3"):
@@ -88,7 +88,7 @@ def auth(session: RespSession, words: wire.Command) -> Plan:
 def _log_in(
     session: RespSession, user: bytes, password: bytes, reply: Callable[[], bytes]
 ) -> Later:
-    """Logs in with a token, which is found at once, or a password, which takes its time."""
+    """Logs in with a token, which is found at once, or with a password, which takes a while."""
     name, secret = user.decode(errors="replace"), password.decode(errors="replace")
     password_checks, address = session.dispatcher.password_checks, session.address
 
@@ -106,7 +106,7 @@ def _log_in(
 
 @command("RESET")
 def reset(session: RespSession, words: wire.Command) -> Plan:
-    """Makes the connection as new."""
+    """Returns the connection to its initial state."""
 
     def make() -> bytes:
         session.reset()
@@ -138,8 +138,8 @@ def client(session: RespSession, words: wire.Command) -> Plan:
 
 
 def _client_line(session: RespSession) -> bytes:
-    """Returns this client in the form of Redis; libraries look for its numbers, known here or
-    not."""
+    """Returns this client in Redis' format; libraries look for its fields, even those unknown
+    here."""
     kinds = [kind for kind, _ in session.subscriptions]
     batch = -1 if session.batch is None else len(session.batch)
     facts: dict[str, object] = {
@@ -230,7 +230,8 @@ def _told(dispatcher: Dispatcher, figures: dict[str, int], wanted: set[str]) -> 
 
 @command("CONFIG")
 def config(session: RespSession, words: wire.Command) -> Plan:
-    """`CONFIG GET pattern...`: what benchmarks and clients ask for; nothing can be set."""
+    """`CONFIG GET pattern...`: the options that benchmarks and clients ask for; nothing can be
+    set."""
     if len(words) < 3 or words[1].upper() != b"GET":
         return wire.error("ERR only CONFIG GET is supported; see holdfast serve --help")
     answers = {
@@ -252,9 +253,9 @@ def config(session: RespSession, words: wire.Command) -> Plan:
 
 @command("EXACT")
 def exact(session: RespSession, words: wire.Command) -> Plan:
-    """From now on, msgpack holds every value of Python, and errors are objects in JSON.
+    """Makes msgpack carry every Python value exactly, and errors objects in JSON, from now on.
 
-    Both are what a client needs that gives its callers the very values and errors of the store.
+    Our own clients need both: they return the very values and errors of the store.
     """
 
     def begin() -> bytes:
@@ -280,9 +281,9 @@ def bigint(session: RespSession, words: wire.Command) -> Plan:
 
 @command("TRACE")
 def trace(session: RespSession, words: wire.Command) -> Plan:
-    """`TRACE name value...`: the trace of the next call or batch, as headers of HTTP carry it.
+    """`TRACE name value...`: sets the trace context of the next call or batch, as HTTP headers do.
 
-    A server that does not trace answers the same, and keeps nothing.
+    A server without a tracer answers the same, and stores nothing.
     """
     if len(words) < 3 or len(words) % 2 == 0:
         return wrong_arguments("trace")
@@ -300,7 +301,7 @@ def trace(session: RespSession, words: wire.Command) -> Plan:
 
 @command("SPACE")
 def space(session: RespSession, words: wire.Command) -> Plan:
-    """`SPACE [name]`: the space of this connection, or which it is."""
+    """`SPACE [name]`: sets the space of this connection, or returns it."""
     if len(words) == 1:
         return wire.bulk(session.space_name.encode())
     if len(words) > 2:
@@ -314,7 +315,7 @@ def space(session: RespSession, words: wire.Command) -> Plan:
 
 @command("SELECT")
 def select(session: RespSession, words: wire.Command) -> Plan:
-    """`SELECT 0..15`: each database is its own space beside the connection's space."""
+    """`SELECT 0..15`: each database is a space of its own, derived from the connection's space."""
     if len(words) != 2:
         return wrong_arguments("select")
     if not words[1].isdigit() or int(words[1][:9]) >= DATABASES:

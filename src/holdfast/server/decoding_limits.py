@@ -1,11 +1,11 @@
 """Refuses a request of too many values, or of too much text, before it is decoded.
 
-A decoder reads a whole request in one call, which holds the interpreter all along, so that nobody
-else is answered: some 60 ns for each value, however short its text, and 5 ns for each escape. And a
-value of one byte becomes an object of 56. A text takes 1 ns for each byte, and 3 if one letter,
-beyond the 65,536 first ones of Unicode, makes all of them 4 bytes wide; bytes of msgpack and BSON
-are only copied. Most requests have fewer bytes than values are allowed, and are not looked at. To
-count takes its time too, so it is done in a thread, piece by piece.
+A decoder reads a whole request in one call, which holds Python's lock throughout, so that nobody
+else is answered: some 60 ns for each value, however short, and 5 ns for each escape. And a
+value of one byte becomes an object of 56. A text takes 1 ns for each byte, and 3 ns if one letter
+beyond the first 65,536 of Unicode makes all of them 4 bytes wide; bytes of msgpack and BSON
+are only copied. Most requests have fewer bytes than values are allowed, and are not checked at all.
+Counting takes time, too, so it is done in a thread, piece by piece.
 """
 
 import re
@@ -24,28 +24,30 @@ Form = Literal["json", "msgpack", "bson"]
 
 
 class Count(NamedTuple):
-    """The values that were found so far, and the bytes of texts among them: as they came, and as
-    Python holds them, if that may be too much."""
+    """The values that were found so far, and the bytes of texts among them: as they arrived, and as
+    Python stores them, if that may be too much."""
 
     values: int
     text_bytes: int = 0
     decoded_bytes: int = 0
 
 
-_PIECE_BYTES: Final = 64 * 1024  # that are counted in one step
-_STEP_VALUES: Final = 5_000  # of msgpack and BSON, likewise
-_WIDTH: Final = 4  # bytes of each letter of a text, if one of them needs as many
-# Only a longer request can decode to too much.
+_PIECE_BYTES: Final = 64 * 1024  # counted in one step
+_STEP_VALUES: Final = 5_000  # the same for msgpack and BSON
+_WIDTH: Final = 4  # bytes per letter of a text, if any letter needs that many
+# Only a longer request can become too large when decoded.
 _SURELY_NARROW_BYTES: Final = MAX_REQUEST_DECODED_BYTES // _WIDTH
-_WIDE_BYTES: Final = tuple(bytes([first]) for first in range(0xF0, 0xF5))  # begin such a letter
-_ESCAPE_BYTES: Final = 5  # of an escape, beside that of its letter
-_WIDE_ESCAPE: Final = re.compile(rb"\\u[dD][89abAB]")  # the first half of one
+_WIDE_BYTES: Final = tuple(
+    bytes([first]) for first in range(0xF0, 0xF5)
+)  # the first byte of such a letter
+_ESCAPE_BYTES: Final = 5  # of an escape, besides the one of its letter
+_WIDE_ESCAPE: Final = re.compile(rb"\\u[dD][89abAB]")  # the first half of a surrogate pair
 
 
 def refuse_long_decoding(payload: bytes, form: Form, most: int = MAX_REQUEST_VALUES) -> None:
     """Raises `RequestTooLarge` if a request holds more values than `most`, or too much text, or too
     many escapes."""
-    if len(payload) <= most:  # each takes at least one byte
+    if len(payload) <= most:  # a value takes at least one byte
         return
     if form == "json":
         if len(payload) > MAX_REQUEST_TEXT_BYTES:
@@ -95,7 +97,7 @@ def _too_wide() -> RequestTooLarge:
 
 
 def _decoded(text: bytes, begin: int, end: int) -> int:
-    """Returns the bytes of a text as Python holds it, if it is wide, in which case they count."""
+    """Returns the size of a text in memory if it is wide, otherwise 0."""
     if not any(text.find(each, begin, end) >= 0 for each in _WIDE_BYTES):
         return 0
     pieces = range(begin, end, _PIECE_BYTES)
@@ -103,19 +105,19 @@ def _decoded(text: bytes, begin: int, end: int) -> int:
 
 
 def _letters(piece: bytes) -> int:
-    """Returns how many letters a part of a text has, as far as it is UTF-8."""
+    """Returns how many letters a part of a text has, ignoring what is not UTF-8."""
     return len(piece.decode(errors="ignore"))
 
 
 def _decoded_bytes(payload: bytes) -> Iterator[int]:
-    """Yields the bytes of the wide texts of a JSON so far, as Python holds them."""
+    """Yields the size of the wide texts of a JSON document so far, in memory."""
     if not any(_has_wide(payload, *piece) for piece in _pieces(payload)):
         return
     found = letters = 0
     is_in_text = is_wide = False
     piece = b""
     for begin, end in _pieces(payload):
-        if is_in_text and not is_wide:  # an escape may be cut into two pieces
+        if is_in_text and not is_wide:  # an escape may be split between two pieces
             cut = piece[-_ESCAPE_BYTES:] + payload[begin : begin + _ESCAPE_BYTES]
             is_wide = _has_wide(cut, 0, len(cut))
         has_wide = _has_wide(payload, begin, end)
@@ -131,7 +133,8 @@ def _decoded_bytes(payload: bytes) -> Iterator[int]:
 
 
 def _pieces(payload: bytes) -> Iterator[tuple[int, int]]:
-    """Yields where each piece begins and ends; what a backslash escapes is in the same one."""
+    """Yields where each piece begins and ends; a backslash is in the same piece as what it
+    escapes."""
     begin = 0
     while begin < len(payload):
         end = begin + _PIECE_BYTES
@@ -160,10 +163,10 @@ def _refuse_too_many_escapes(payload: bytes) -> None:
 
 
 def json_values(payload: bytes) -> Iterator[Count]:
-    """Yields the number so far, of which the last one is at least that of all values.
+    """Yields the count so far; the last one is at least the number of all values.
 
-    What separates and opens is counted. In a text these are no values, so a payload that seems to
-    have too many is counted again without its texts.
+    It counts separators and opening brackets. Inside texts these are no values, so a payload that
+    seems to have too many is counted again without its texts.
     """
     found = 0
     for begin in range(0, len(payload), _PIECE_BYTES):
@@ -191,7 +194,7 @@ def _outside_of_texts(payload: bytes) -> Iterator[Count]:
 
 
 def msgpack_values(payload: bytes) -> Iterator[Count]:
-    """Yields the number so far, going from value to value; the last one is that of all.
+    """Yields the count so far, going from value to value; the last one is the number of all values.
 
     What is not msgpack is left to the decoder.
     """
@@ -204,7 +207,7 @@ def msgpack_values(payload: bytes) -> Iterator[Count]:
         at += 1
         first = payload[at - 1]
         if 0xA0 <= first <= 0xBF:
-            at += first & 0x1F  # so short that the number of values is what counts
+            at += first & 0x1F  # too short to matter besides the number of values
         elif 0xC4 <= first <= 0xDB:
             header, fixed, has_length = _SIZES.get(first, (0, 0, False))
             length = int.from_bytes(payload[at : at + header], "big") if has_length else 0
@@ -218,7 +221,8 @@ def msgpack_values(payload: bytes) -> Iterator[Count]:
 
 
 def bson_values(body: bytes) -> Iterator[Count]:
-    """Yields the number so far, going from element to element; the last one is that of all.
+    """Yields the count so far, going from element to element; the last one is the number of all
+    values.
 
     What is not BSON is left to the decoder.
     """

@@ -1,8 +1,8 @@
 """Answers small reads over HTTP without a task.
 
-uvicorn makes a task for each request, and messages travel between it and the connection. That takes
-longer than most reads. So a request that has come whole, on a connection where nothing else is
-under way, is first offered to `HttpApi.answer_at_once`. What that leaves alone goes uvicorn's way.
+uvicorn creates a task for each request, and passes messages between it and the connection. That
+takes longer than most reads. So a complete request, on a connection where nothing else is in
+progress, is first offered to `HttpApi.answer_at_once`; uvicorn handles the ones that it declines.
 
 Most clients send the same head again and again. So a head is parsed, and its headers are read,
 only if it differs from that of the last request by more than the length of the body.
@@ -22,21 +22,21 @@ try:
 except ImportError as error:
     raise MissingDriver.of_server(error) from error
 
-_KNOWN_HEAD_BYTES: Final = 1_024  # of a head that is kept
+_KNOWN_HEAD_BYTES: Final = 1_024  # longer heads are not kept
 _LENGTH: Final = re.compile(rb"\r\ncontent-length: *(\d{1,4})\r\n", re.IGNORECASE)
 
 
 class KnownHead(NamedTuple):
-    """The head of a request that was answered at once, for those that follow it."""
+    """The head of a request that was answered at once, to recognise it in later requests."""
 
-    begin: bytes  # to the length of the body
-    end: bytes  # behind it
+    begin: bytes  # up to the length of the body
+    end: bytes  # after it
     at_once: AtOnce
     request: HttpRequest
 
     @classmethod
     def of(cls, head: bytes, at_once: AtOnce, request: HttpRequest) -> Self | None:
-        """Returns None for a head that is long, or does not say how long its body is."""
+        """Returns None for a long head, or one without the length of its body."""
         lengths = list(_LENGTH.finditer(head))
         if len(lengths) != 1 or len(head) > _KNOWN_HEAD_BYTES:
             return None
@@ -44,7 +44,7 @@ class KnownHead(NamedTuple):
         return cls(head[:begin], head[end:], at_once, request)
 
     def body_of(self, data: bytes) -> bytes | None:
-        """Returns the body if `data` is one whole request with this head, else None."""
+        """Returns the body if `data` is one complete request with this head, otherwise None."""
         begin, end, _, _ = self
         if not data.startswith(begin):
             return None
@@ -57,23 +57,25 @@ class KnownHead(NamedTuple):
 
 
 class DirectAnswers(HttpToolsProtocol):
-    """uvicorn's protocol, which begins a task only for what can't be answered at once."""
+    """uvicorn's protocol, which creates a task only for requests that can't be answered at once."""
 
     api: HttpApi
-    _at_once: AtOnce | None = None  # may answer the request that has a head, once it is whole
-    _body = b""  # of that request, as far as it has come
-    _prepared: App | None = None  # sends the answer of the request that is about to be parsed
+    _at_once: AtOnce | None = (
+        None  # may answer the request whose head was parsed, once it is complete
+    )
+    _body = b""  # of that request, as far as it has arrived
+    _prepared: App | None = None  # sends the answer to the request that is about to be parsed
     _is_parsing = False
-    _is_between = True  # two requests: the parser has seen the end of one, and nothing behind it
-    _ended = 0  # requests, among what is being parsed
-    _body_bytes = 0  # of the one that came last
-    _answered_now: tuple[AtOnce, HttpRequest] | None = None  # among what is being parsed
+    _is_between = True  # the parser is between two requests
+    _ended = 0  # requests that ended in the data being parsed
+    _body_bytes = 0  # of the last request
+    _answered_now: tuple[AtOnce, HttpRequest] | None = None  # in the data being parsed
     _known_head: KnownHead | None = None
-    _answered_at = 0.0  # when a request was answered without a task, by the monotonic clock
+    _answered_at = 0.0  # when a request was last answered without a task, in monotonic time
 
     def answer_known(self, data: bytes) -> bool:
         """Answers a request with the head of an earlier one. Returns False if `data` is anything
-        else, or the answer is to be sent by a task: then it is parsed."""
+        else, or if a task has to send the answer: then it is parsed."""
         known = self._known_head
         if known is None or not (self._is_between and self.is_idle):
             return False
@@ -91,7 +93,7 @@ class DirectAnswers(HttpToolsProtocol):
         return False
 
     def parse(self, data: bytes) -> None:
-        """Parses what has come, and answers or begins a task for each request in it."""
+        """Parses the data, and answers or starts a task for each request in it."""
         was_between, self._is_between = self._is_between, False
         self._ended, self._answered_now = 0, None
         self._is_parsing = True
@@ -100,7 +102,7 @@ class DirectAnswers(HttpToolsProtocol):
         self._prepared = None
         if self.transport.is_closing():
             return
-        if self._at_once is not None:  # it is not whole
+        if self._at_once is not None:  # the request is not complete
             self._begin_task(self.app)
         head_bytes = data.find(b"\r\n\r\n") + 4
         if was_between and self._ended == 1 and head_bytes + self._body_bytes == len(data):
@@ -136,11 +138,11 @@ class DirectAnswers(HttpToolsProtocol):
 
     @property
     def is_idle(self) -> bool:
-        """Returns whether every request that has a head is answered."""
+        """Returns whether every request with a parsed head is answered."""
         return self.cycle is None or self.cycle.response_complete
 
     def _may_be_answered_at_once(self) -> bool:
-        """Returns whether nothing is under way, and the connection stays as it is."""
+        """Returns whether nothing is in progress, and the connection stays open."""
         parser = self.parser
         return (
             self.is_idle
@@ -152,7 +154,7 @@ class DirectAnswers(HttpToolsProtocol):
         )
 
     def _answer_at_once(self, at_once: AtOnce) -> bool:
-        """Returns whether a whole request is answered; else a task was begun for it."""
+        """Answers a complete request and returns True; otherwise starts a task for it."""
         answer: bytes | App | None
         answer, self._prepared = self._prepared, None
         if answer is None and len(self._body) <= MAX_SMALL_REQUEST_BYTES:
@@ -180,7 +182,8 @@ class DirectAnswers(HttpToolsProtocol):
             self._keep_alive_for(self.timeout_keep_alive)
 
     def _begin_task(self, app: Any) -> None:
-        """Has a task answer the request that has a head, with what has come of its body."""
+        """Starts a task for the request whose head was parsed, with as much of its body as has
+        arrived."""
         body, self._body, self._at_once = self._body, b"", None
         usual, self.app = self.app, app
         super().on_headers_complete()
@@ -190,8 +193,8 @@ class DirectAnswers(HttpToolsProtocol):
 
     # --- how long an idle connection stays open --------------------------------------------------
 
-    # uvicorn stops a timer when something comes and starts it with each answer, which takes as long
-    # as parsing. Here it goes on, and looks when it ends whether there was an answer meanwhile.
+    # uvicorn stops a timer when data arrives and starts it with each answer, which takes as long
+    # as parsing. Here it keeps running, and checks at its end whether there was an answer.
 
     def _unset_keepalive_if_required(self) -> None:
         if not self._is_parsing:
@@ -203,7 +206,7 @@ class DirectAnswers(HttpToolsProtocol):
         )
 
     def timeout_keep_alive_handler(self) -> None:
-        """Closes a connection that was idle for long. The next answer starts the timer again."""
+        """Closes a connection that was idle for too long. The next answer restarts the timer."""
         self.timeout_keep_alive_task = None
         if not self.is_idle or self.has_part_of_a_head:
             return
@@ -215,5 +218,5 @@ class DirectAnswers(HttpToolsProtocol):
 
     @property
     def has_part_of_a_head(self) -> bool:
-        """Returns whether the next request has begun to come."""
+        """Returns whether the next request has begun to arrive."""
         raise NotImplementedError

@@ -1,7 +1,7 @@
 """Runs operations for all connections of a server: reads at once, writes in groups.
 
-How groups of writes are committed is in `write_groups.py`. What takes several transactions (`long`)
-runs in its own thread, so that it holds up no one.
+`write_groups.py` commits the groups of writes. Operations of several transactions (`long`) run in a
+thread of their own, so that they hold up nobody.
 """
 
 import asyncio
@@ -69,7 +69,7 @@ from holdfast.users import USERS_CHANGED
 _log = logging.getLogger(__name__)
 
 _TRIED_SECONDS: Final = 0.001  # it was begun on the loop, and turned out to be long
-# Of a folder below another one; while it is written, its name is longer.
+# The name of a subfolder; while the backup is written, its name is longer.
 _BACKUP: Final = re.compile(r"\w[\w. +@:-]{,199}")
 
 NO_IDS: Final[Mapping[str, str | int]] = MappingProxyType({})
@@ -85,7 +85,7 @@ class Dispatcher:
 
     def __init__(self, store: Store, options: DispatcherOptions = DEFAULT_OPTIONS) -> None:
         self.store = store
-        store.keeps_admin = True  # nobody could undo it over the network
+        store.keeps_admin = True  # removing the last admin could not be undone over the network
         store.server = self
         self.bounds = options.bounds
         self.memory_budget = MemoryBudget(
@@ -107,9 +107,11 @@ class Dispatcher:
         self.backups = options.backups
         self.schemas = options.schemas
         self.stopping = False
-        self.resp_address: Address | None = None  # where Redis clients connect, if they can
+        self.resp_address: Address | None = None  # where Redis clients connect, if RESP is served
         self.started_with: dict[str, object] = {}
-        self.started_settings: list[SettingEntry] = []  # the same for `admin.server`, with origins
+        self.started_settings: list[
+            SettingEntry
+        ] = []  # the settings with their origins, for `admin.server`
         self.waits: dict[str, Callable[..., Coroutine[Any, Any, Any]]] = {}  # see blocking_calls.py
         self.authenticator = Authenticator(store.engine)
         self.scripts = self._load_scripts()
@@ -120,7 +122,7 @@ class Dispatcher:
         self.password_checks = PasswordChecks(self.authenticator, self._loop)
         self.notice_feed = NoticeFeed(store.engine, self._loop, self.turns)
         self.subscribers = Subscribers(self.notice_feed)
-        # Where a read is a round trip, the loop does not wait for it.
+        # If a read is a round trip, the loop does not wait for it.
         self.job_waiters = JobWaiters(self.notice_feed, counts_jobs=not store.engine.is_remote)
         self.notice_feed.listen(
             lambda notice: self.authenticator.reload(), space=DIRECTORY, topic_prefix=USERS_CHANGED
@@ -133,7 +135,7 @@ class Dispatcher:
         )
         self._directory = ThreadPoolExecutor(1, thread_name_prefix="holdfast-directory")
         self._long = ThreadPoolExecutor(LONG_OPERATIONS, thread_name_prefix="holdfast-long")
-        # Whether a read waits for a network, and would hold up all others on the loop.
+        # Whether a read waits for the network, which would hold up all others on the loop.
         self.reads_in_threads = store.engine.is_remote
         self.large_reads = LargeReads()
         threads = READING_THREADS if self.reads_in_threads else LARGE_READ_THREADS
@@ -141,11 +143,11 @@ class Dispatcher:
         self._large_requests = LargeReads()
         self._decoder = ThreadPoolExecutor(1, thread_name_prefix="holdfast-decoder")
         self._threads = 0  # long operations that run or wait for a thread
-        self._ends: dict[object, Callable[[], None]] = {}  # of waits, when the server stops
+        self._ends: dict[object, Callable[[], None]] = {}  # end the waits when the server stops
         self._sessions = itertools.count(1)
 
     def known_space(self, name: str) -> Space | None:
-        """Returns the space of that name, if it has been opened before."""
+        """Returns the space of that name if it has been opened before."""
         return self._spaces.get(name)
 
     async def space(self, name: str) -> Space:
@@ -154,7 +156,7 @@ class Dispatcher:
         if found is None:
             open_space = partial(self.store.space, name, create=False)
             found = await self._loop.run_in_executor(self._directory, open_space)
-            if found.prefix != NOWHERE:  # or reads of any names would push out those that exist
+            if found.prefix != NOWHERE:  # reads of invented names would evict the spaces that exist
                 self._keep(found)
         return found
 
@@ -164,17 +166,15 @@ class Dispatcher:
         self._spaces[space.name] = space
 
     async def created(self, space: Space) -> None:
-        """Creates a space, before someone waits for what others will write to it."""
+        """Creates a space, for a caller that is about to wait for writes to it."""
         if space.prefix == NOWHERE:
             await self._loop.run_in_executor(self._directory, space.create)
 
     def listen(
         self, space: Space, begin: Callable[[bytes], Callable[[], None]]
     ) -> Callable[[], None]:
-        """Calls `begin(prefix)`, which listens to a space, at once or as soon as it is created.
-
-        Returns the function that ends it.
-        """
+        """Calls `begin(prefix)`, which listens to a space, at once or as soon as the space is
+        created. Returns the function that stops it."""
         if space.exists():
             return begin(space.prefix)
         ends: list[Callable[[], None]] = []
@@ -185,7 +185,7 @@ class Dispatcher:
                 ends.append(begin(space.prefix))
 
         ends.append(self.notice_feed.listen(hear, space=DIRECTORY, topic_prefix=SPACE_CREATED))
-        # What the write that creates the space says is kept until `begin` has been called.
+        # Notices of the write that creates the space are kept until `begin` has been called.
         keep = self.notice_feed.listen(lambda notice: None, space=NOWHERE)
 
         def leave() -> None:
@@ -201,7 +201,7 @@ class Dispatcher:
         return await self._loop.run_in_executor(self._directory, self.store.has_space, name)
 
     def forget_space(self, name: str) -> None:
-        """Forgets a dropped space: the next one of that name is another."""
+        """Forgets a dropped space: the next one of that name is a different space."""
         self._spaces.pop(name, None)
 
     def _space_was_dropped(self, notice: Notice) -> None:
@@ -212,7 +212,7 @@ class Dispatcher:
         return next(self._sessions)
 
     def admit(self) -> bool:
-        """Returns whether one more connection is allowed; if so, `leave` gives its place back."""
+        """Returns whether one more connection is allowed; if so, `leave` must follow."""
         if self.connections >= self.bounds.connections:
             return False
         self.connections += 1
@@ -229,7 +229,7 @@ class Dispatcher:
             return {unpack(key)[2]: cast(Dialect, value.decode()) for key, value in pairs}
 
     def in_directory(self, work: Callable[[Transaction], Any]) -> asyncio.Future[Any]:
-        """Runs a transaction on what belongs to no space: users, scripts."""
+        """Runs a transaction on the data that belongs to no space: users and scripts."""
         engine = self.store.engine
         return self._loop.run_in_executor(
             self._directory, lambda: engine.transact(work, space=DIRECTORY)
@@ -260,13 +260,14 @@ class Dispatcher:
         return await self.write(space, work, is_small=is_small)
 
     def is_everywhere(self, space: Space, operation: Operation) -> bool:
-        """Returns whether it works on the tables of all domains, which are many transactions."""
+        """Returns whether the operation works on the tables of all domains, in many
+        transactions."""
         return operation.layer == "tables" and space.name == EVERY_DOMAIN
 
     def start(
         self, space: Space, operation: Operation, arguments: msgspec.Struct
     ) -> asyncio.Future[Any]:
-        """Begins what takes its time: in a thread, or as a wait that holds nothing."""
+        """Starts a long operation: in a thread, or as a wait that holds nothing."""
         if operation.kind == "wait":
             return asyncio.ensure_future(self.waits[operation.full_name](self, space, arguments))
         if operation.full_name in ("admin.backup", "admin.backup_start"):
@@ -277,8 +278,8 @@ class Dispatcher:
         return running
 
     def _placed_backup(self, arguments: Any) -> Any:
-        """Restricts a backup to the server's folder for backups: the right to back up is not the
-        right to write anywhere."""
+        """Restricts a backup to the server's backup folder: the permission to back up is not a
+        permission to write anywhere."""
         name = arguments.target
         if self.backups is None:
             raise Forbidden(
@@ -301,10 +302,10 @@ class Dispatcher:
         *,
         is_large: bool = False,
     ) -> T:
-        """Runs a read on the view of this turn; it waits for no commit.
+        """Runs a read on the view of this turn, without waiting for a commit.
 
-        What is large, or may be by its `kind` and `arguments`, is run in a thread, on a view of its
-        own.
+        A read that is large, or may be according to its `kind` and `arguments`, runs in a thread,
+        on a view of its own.
         """
 
         def on_view() -> T:
@@ -333,17 +334,19 @@ class Dispatcher:
         return result
 
     async def reading(self, call: Callable[[], T]) -> T:
-        """Calls what reads the store: at once, or in a thread where that is a round trip."""
+        """Calls a function that reads the store: at once, or in a thread if reads are round
+        trips."""
         return await self.read_in_thread(call) if self.reads_in_threads else call()
 
     def read_in_thread(self, call: Callable[[], T]) -> asyncio.Future[T]:
-        """Runs a read that waits for a network, or is large."""
+        """Runs a read that waits for the network, or is large."""
         if not self.reads_in_threads:
             call = self.large_reads.paced(call)
         return self._loop.run_in_executor(self._readers, call)
 
     def decode_in_thread(self, decode: Callable[[], T]) -> asyncio.Future[T]:
-        """Decodes a large request, one at a time, with pauses in which others are answered."""
+        """Decodes a large request, one at a time, with pauses in which other requests are
+        answered."""
         return self._loop.run_in_executor(self._decoder, self._large_requests.paced(decode))
 
     async def write(self, space: Space, work: Work, *, is_small: bool = False) -> Any:
@@ -355,7 +358,7 @@ class Dispatcher:
             self.forget_space(space.name)
             raise
         finally:
-            del outcome  # an error holds this frame, which must not hold the error
+            del outcome  # the error refers to this frame, which must not refer to the error
         if space.is_new and space.name not in self._spaces and space.prefix != NOWHERE:
             self._keep(space)
         return result
@@ -371,7 +374,7 @@ class Dispatcher:
         return await future
 
     def in_thread(self, call: Callable[[], Any]) -> asyncio.Future[Any]:
-        """Runs what takes long in a thread, at most `LONG_OPERATIONS` of them at a time."""
+        """Runs a long operation in a thread, at most `LONG_OPERATIONS` at a time."""
         if self._threads >= LONG_OPERATIONS + MAX_QUEUED_LONG:
             raise ServerBusy(f"{self._threads} long operations are already running")
 
@@ -379,7 +382,7 @@ class Dispatcher:
             try:
                 return call()
             finally:
-                # Here too, those who listen hear of it before those who asked.
+                # Here, too, subscribers get the notices before the caller gets its answer.
                 self.write_groups.tell()
 
         def ended(_: object) -> None:
@@ -395,13 +398,14 @@ class Dispatcher:
         self.write_groups.written.add(space)
 
     def take_written(self) -> set[bytes]:
-        """Returns the prefixes of the spaces that were written to since this was asked last."""
+        """Returns the prefixes of the spaces that were written to since the last call."""
         return {space.prefix for space in self.write_groups.take_written()} - {NOWHERE}
 
     # --- waits -----------------------------------------------------------------------------------
 
     def add_wait(self, end: Callable[[], None]) -> Callable[[], None]:
-        """Calls `end` when the server stops; returns the function that takes it back."""
+        """Registers `end` to be called when the server stops; returns the function that unregisters
+        it."""
         token = object()
         self._ends[token] = end
         return lambda: self._ends.pop(token, None) and None
@@ -424,7 +428,7 @@ class Dispatcher:
     # --- how it is -------------------------------------------------------------------------------
 
     def settings(self) -> dict[str, object]:
-        """Returns the settings that the server was started with; no secrets are among them."""
+        """Returns the settings that the server was started with, without secrets."""
         return {**self.started_with, "allow_flush": self.allows_flush, "pixel": self.allows_pixel}
 
     def setting_entries(self) -> list[SettingEntry]:
@@ -439,8 +443,8 @@ class Dispatcher:
             "long_operations": self._threads,
             "waits": len(self._ends),
             "open_spaces": len(self._spaces),
-            "request_bytes": self.memory_budget.taken,  # of large requests that are held
-            "unsent_bytes": self.back_pressure.total,  # to clients that are behind with reading
+            "request_bytes": self.memory_budget.taken,  # held by large requests
+            "unsent_bytes": self.back_pressure.total,  # not read yet by slow clients
         }
 
     def known(
@@ -457,7 +461,7 @@ class Dispatcher:
             if isinstance(error, msgspec.DecodeError):
                 return BadInput(str(error))
             if isinstance(error, OverflowError | RecursionError):
-                # Of the input's making, as far as we know.
+                # Most likely caused by the input.
                 self.report(error, logging.WARNING, request)
                 return BadInput("a number is out of range, or a value is nested too deeply")
             self.report(error, request=request)
@@ -477,7 +481,7 @@ class Dispatcher:
         _log.log(level, "%s in %s", type(error).__name__, where, extra=request)
 
     async def close(self) -> None:
-        """Finishes what has begun."""
+        """Finishes what was started, and stops."""
         self.turn_view.end()
         await self.write_groups.close()
         await self._loop.run_in_executor(None, self._long.shutdown)

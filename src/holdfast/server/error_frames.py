@@ -1,14 +1,15 @@
-"""Errors that were reported hold no memory.
+"""Releases the memory that reported errors hold.
 
-An error holds the frames through which it was raised, with the arguments of its call, and these the
-frames of their callers: for a write, its whole group with the arguments of all other calls, and the
-outcomes, which hold the error. Only the collector ends such a circle, and a server lets it look at
-all objects as rarely as it can (see `memory.py`). So an error that is done with is taken apart.
+An error refers to the frames through which it was raised, with the arguments of its call, and these
+to the frames of their callers: for a write, its whole group with the arguments of all other calls,
+and the outcomes, which refer to the error. Only the garbage collector frees such a cycle, and a
+server runs it over all objects as rarely as it can (see `memory.py`). So once an error has been
+reported, its frames are removed from it.
 """
 
 
 def forget_frames(error: BaseException | None) -> None:
-    """Forgets where an error, and those that led to it, were raised."""
+    """Removes the frames from an error, and from those that caused it."""
     while error is not None:
         error.__traceback__ = error.__cause__ = None
         error.__context__, error = None, error.__context__

@@ -1,8 +1,8 @@
-"""Patterns as Redis has them, for channels and keys, matched in time that no pattern can blow up.
+"""Redis patterns for channels and keys, matched in linear time, whatever the pattern.
 
-A pattern is cut at its stars. The first part has to be at the beginning of a text and the last at
-its end; each other part is looked for once, at its first place behind the one before: any later
-place leaves less for the rest. A part of plain characters is found by `bytes.find`. One with `?` or
+A pattern is split at its stars. The first part has to be at the beginning of a text and the last at
+its end; each other part is searched once, for its first occurrence after the one before: any later
+one leaves less for the rest. A part of plain characters is found by `bytes.find`. One with `?` or
 `[...]` is found by a set of bits, one for each of its characters, that moves along the text by one
 shift for each byte. So a text of n bytes takes n steps for each part, whatever the pattern says.
 """
@@ -15,7 +15,7 @@ from typing import Final
 from holdfast.errors import BadInput
 from holdfast.limits import MAX_PATTERN_BYTES
 
-# A class without an end goes on to the end of the pattern, as in Redis.
+# A class without a closing bracket extends to the end of the pattern, as in Redis.
 _PARTS: Final = re.compile(rb"\\.|\[\^?(?:\\.|[^\]\\])*+\\?(?:\]|\Z)|.", re.DOTALL)
 _CONTENT: Final = re.compile(rb"(?:\\.|[^\]\\])*+", re.DOTALL)
 _IN_CLASS: Final = re.compile(rb"(\\.|.)-(\\.|.)|(\\.|.)", re.DOTALL)
@@ -23,7 +23,7 @@ _ANY: Final = frozenset(range(256))
 
 
 class Glob:
-    """A pattern that is ready to be compared with texts."""
+    """A compiled pattern."""
 
     __slots__ = ("_first", "_is_whole", "_last", "_middle")
 
@@ -34,7 +34,7 @@ class Glob:
         self._middle = [piece for piece in pieces[1:-1] if piece.size]
 
     def fullmatch(self, text: bytes) -> bool:
-        """Returns whether the pattern fits the whole text."""
+        """Returns whether the pattern matches the whole text."""
         first, last = self._first, self._last
         if self._is_whole:
             return len(text) == first.size and first.is_at(text, 0)
@@ -59,7 +59,7 @@ class _Piece:
         self._members = members
         is_plain = all(len(each) == 1 for each in members)
         self._plain = bytes(byte for each in members for byte in each) if is_plain else None
-        self._masks: list[int] | None = None  # made when the piece is first looked for
+        self._masks: list[int] | None = None  # computed for the first search
 
     def is_at(self, text: bytes, begin: int) -> bool:
         if self._plain is not None:
@@ -118,7 +118,7 @@ def compile_glob(pattern: bytes) -> Glob:
 
 
 def _cut(pattern: bytes) -> Iterator[list[frozenset[int]]]:
-    """Yields the parts between the stars, each as a list of what its characters may be."""
+    """Yields the parts between the stars, each as a list of the bytes that its characters match."""
     piece: list[frozenset[int]] = []
     for part in _PARTS.findall(pattern):
         if part == b"*":
@@ -138,7 +138,7 @@ def _members(part: bytes) -> frozenset[int]:
 
 
 def _class(content: bytes) -> frozenset[int]:
-    """One of these characters, or none of them after `^`; a range may be written backwards."""
+    """Returns the bytes of a class, or all others after `^`; a range may be written backwards."""
     negated = content[:1] == b"^"
     members: set[int] = set()
     for begin, end, single in _IN_CLASS.findall(content[1:] if negated else content):

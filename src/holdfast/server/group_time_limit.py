@@ -1,7 +1,7 @@
-"""Bounds what a group of writes holds together: each call is bounded, but a group has a thousand.
+"""Limits how long a group of writes may take: each call is bounded, but a group has a thousand.
 
-What a group changes is in memory until it is committed. So one that takes long is committed in
-parts: a transaction that would begin too late raises instead, and is run again with the next part.
+The changes of a group stay in memory until it is committed. So a group that takes long is committed
+in parts: a transaction that would begin too late raises instead, and runs with the next part.
 """
 
 import time
@@ -15,7 +15,7 @@ from holdfast.store import AnyStep, Step, Store, Tx
 
 
 class Postponed(Exception):
-    """A transaction was not begun: those before it in its group have taken long."""
+    """A transaction was not started, because those before it in its group took long."""
 
 
 def transact_in_parts(store: Store, steps: Sequence[AnyStep]) -> list[Outcome[Any]]:
@@ -35,7 +35,7 @@ def transact_in_parts(store: Store, steps: Sequence[AnyStep]) -> list[Outcome[An
 def within_time(
     steps: Sequence[AnyStep], clock: Callable[[], float] = time.monotonic
 ) -> list[AnyStep]:
-    """Returns the steps such that all but the first raise when the group has taken long."""
+    """Wraps the steps so that all but the first raise `Postponed` once the group has taken long."""
     end = clock() + MAX_GROUP_SECONDS
 
     def in_time(work: Callable[[Tx], Any]) -> Callable[[Tx], Any]:

@@ -1,4 +1,4 @@
-"""The HTTP API: an ASGI application, on uvicorn or mounted in an application of yours.
+"""The HTTP API: an ASGI application, on uvicorn or mounted in your own application.
 
 This file has the routing, authentication and error responses; requests and responses are in
 `http_exchange.py`, and what the paths mean in `routes.py`, `streams.py` and `compat/`.
@@ -55,7 +55,7 @@ from holdfast.server.http_exchange import (
 )
 
 T = TypeVar("T")
-Found: TypeAlias = dict[str, str]  # what the names in a route have matched
+Found: TypeAlias = dict[str, str]  # the values of the names in a route
 Handler: TypeAlias = Callable[["HttpApi", HttpRequest, Found], Awaitable[HttpResponse]]
 # Answers a request and its body at once, or returns None to leave it to the route's handler.
 AtOnce: TypeAlias = Callable[["HttpApi", HttpRequest, bytes], HttpResponse | None]
@@ -89,16 +89,16 @@ class Route(NamedTuple):
 ROUTES: Final[list[Route]] = []
 _words: Final[set[str]] = set()  # the plain segments of all routes
 _LIVEZ: Final = b"/livez"
-_OTHER: Final = "{}"  # matches a segment that no route names
-_SHAPE_SEGMENTS: Final = 16  # more than any route has: what comes behind makes no difference
-_SHAPES: Final = 512  # of paths that are known; there are few, unless someone guesses
-_AT_ONCE_URL_BYTES: Final = 200  # of a URL that is remembered
+_OTHER: Final = "{}"  # stands for a segment that no route names
+_SHAPE_SEGMENTS: Final = 16  # more than any route has: further ones make no difference
+_SHAPES: Final = 512  # of paths that are cached; there are few, unless someone probes
+_AT_ONCE_URL_BYTES: Final = 200  # longer URLs are not cached
 
 
 def route(
     methods: str, path: str, *, at_once: Callable[[Found], AtOnce | None] | None = None
 ) -> Callable[[Handler], Handler]:
-    """Serves a path: `@route("GET HEAD", "/livez")`. Of several that fit, the plainest wins.
+    """Serves a path: `@route("GET HEAD", "/livez")`. If several match, the most specific one wins.
 
     `at_once` returns a function that may answer a small request without a task, if the names in the
     path allow it.
@@ -120,9 +120,10 @@ def route(
 
 @lru_cache(_SHAPES)
 def _routes_for(shape: tuple[str, ...]) -> list[Route]:
-    """Returns the routes that fit a path, of which only the words that routes have are left.
+    """Returns the routes that match the shape of a path: its segments, reduced to the words that
+    routes use.
 
-    To ask all of them for each request would cost more than most operations do.
+    Trying every route for each request would cost more than most operations.
     """
     return [each for each in ROUTES if each.match(shape) is not None]
 
@@ -133,7 +134,7 @@ def _shape(segments: Sequence[str]) -> tuple[str, ...]:
 
 @lru_cache(_SHAPES)
 def _at_once_for(path: bytes) -> AtOnce | None:
-    """Returns what may answer a POST to this path at once."""
+    """Returns the function that may answer a POST to this path at once."""
     segments = path.decode("latin-1").split("/")[1:]
     for candidate in _routes_for(_shape(segments)):
         if candidate.method in ("POST", ANY_METHOD):
@@ -148,7 +149,7 @@ class HttpApi:
     def __init__(self, dispatcher: Dispatcher) -> None:
         self.dispatcher = dispatcher
         self._request_ids = RequestIds()
-        self.stopped = asyncio.Event()  # whatever waits for something to happen ends
+        self.stopped = asyncio.Event()  # ends everything that waits for events
         # Uploads wait for their clients, so they have their own threads.
         self.uploads = ThreadPoolExecutor(MAX_STREAMS, thread_name_prefix="holdfast-upload")
 
@@ -164,7 +165,7 @@ class HttpApi:
         await self._send(request, response, send)
 
     def whole_request(self, scope: Scope) -> HttpRequest:
-        """Returns a request whose body has come, and is given to `answer_at_once`."""
+        """Returns a request whose body has arrived, for `answer_at_once`."""
         return self._request(scope, _no_message)
 
     def request_again(self, request: HttpRequest) -> HttpRequest:
@@ -182,7 +183,7 @@ class HttpApi:
         )
 
     async def _send(self, request: HttpRequest, response: HttpResponse, send: Send) -> None:
-        if request.raw_path != _LIVEZ:  # many may be answered at the same moment
+        if request.raw_path != _LIVEZ:  # a health check does not wait for its turn
             await self.dispatcher.turns.begun()
         try:
             await send_response(request, response, send, self.dispatcher.turns)
@@ -190,16 +191,18 @@ class HttpApi:
             request.close()
 
     def at_once(self, url: bytes) -> AtOnce | None:
-        """Returns what may answer a small POST to this URL at once; None if a task has to."""
+        """Returns the function that may answer a small POST to this URL at once; None if it needs a
+        task."""
         return _at_once_for(url) if len(url) <= _AT_ONCE_URL_BYTES else None
 
     def answer_at_once(
         self, at_once: AtOnce, request: HttpRequest, body: bytes, headers: bytes
     ) -> bytes | App | None:
-        """Returns the answer to a request that has come whole, as it is sent with these further
-        headers; an application, if it has to be sent by a task; None, if a task has to find it.
+        """Returns the response to a request that has arrived completely, encoded with the further
+        headers; an application, if a task has to send it; None, if a task has to handle the
+        request.
 
-        To make a task, and to pass messages between it and the connection, costs more than most
+        Creating a task, and passing messages between it and the connection, costs more than most
         reads.
         """
         if self.dispatcher.turns.is_over():
@@ -228,8 +231,8 @@ class HttpApi:
         is_json: bool = True,
         most_values: int = MAX_REQUEST_VALUES,
     ) -> T:
-        """Returns what `decode` makes of a body. A large one is refused if it has too many values
-        or too much text, and decoded in a thread."""
+        """Decodes a body with `decode`. A large one is refused if it has too many values or too
+        much text, and is decoded in a thread."""
         if len(body) <= DECODED_ON_LOOP_BYTES:
             return decode(body)
 
@@ -254,9 +257,9 @@ class HttpApi:
                 continue
             if candidate.method == request.method or candidate.method == ANY_METHOD:
                 found = candidate.match(segments)
-                assert found is not None  # its shape did
+                assert found is not None  # as the shape has matched
                 self.refuse_browsers(request, candidate)
-                if request.raw_path != _LIVEZ:  # which takes no time, and is to be in time
+                if request.raw_path != _LIVEZ:  # which must be answered in time
                     await self.dispatcher.turns.begun()
                 return await candidate.handler(self, request, found)
             allowed.append(candidate.method)
@@ -270,10 +273,10 @@ class HttpApi:
         raise NotFound(f"nothing is at {where}", hint=f"{_meant(where)}{_EVERYTHING}")
 
     def refuse_browsers(self, request: HttpRequest, route: Route | None = None) -> None:
-        """Raises for what a page of another site sends; see browser_checks.py."""
+        """Refuses requests that a page of another site sends; see browser_checks.py."""
         dispatcher, headers = self.dispatcher, request.headers
         if route is not None and route.segments[0] == "livez":
-            return  # it says nothing, and those who ask use any name
+            return  # the answer reveals nothing, and health checks use any host name
         dispatcher.hosts.refuse_others(
             headers.get("host"), is_open=dispatcher.authenticator.is_open
         )
@@ -292,7 +295,7 @@ class HttpApi:
         return identity
 
     def who_at_once(self, request: HttpRequest) -> Identity | None:
-        """Returns the identity of the client; None if its name and password are to be checked."""
+        """Returns the identity of the client; None if its name and password have to be checked."""
         authenticator = self.dispatcher.authenticator
         authorization = request.headers.get("authorization")
         if authorization:
@@ -319,7 +322,7 @@ class HttpApi:
         return request.scheme
 
     async def until_gone(self, request: HttpRequest, waiting: Coroutine[Any, Any, T]) -> T:
-        """Waits for something, as long as the client does and the server runs."""
+        """Waits for a result as long as the client stays connected and the server runs."""
         task = asyncio.ensure_future(waiting)
         gone = asyncio.ensure_future(request.gone())
         stopped = asyncio.ensure_future(self.stopped.wait())
@@ -336,7 +339,7 @@ class HttpApi:
             await asyncio.gather(task, return_exceptions=True)
 
     async def upload(self, request: HttpRequest, take: Callable[[Iterator[bytes]], T]) -> T:
-        """Hands the body, piece by piece, to a function that runs in a thread."""
+        """Passes the body, piece by piece, to a function that runs in a thread."""
         loop = asyncio.get_running_loop()
         chunks = request.chunks()
 
@@ -353,11 +356,12 @@ class HttpApi:
         return await loop.run_in_executor(self.uploads, lambda: take(pieces()))
 
     async def download(self, parts: Generator[bytes, None, None]) -> AsyncGenerator[bytes]:
-        """Returns the parts as a stream: made in a thread, and only as fast as the client takes
+        """Returns the parts as a stream: produced in a thread, only as fast as the client reads
         them.
 
-        The first are made before this returns, so that a mistake is still an error. However the
-        stream ends, what the generator holds, such as a snapshot, is released.
+        The first ones are produced before this returns, so that a mistake is still an error
+        response. However the stream ends, what the generator holds, such as a snapshot, is
+        released.
         """
         first: bytes = await self.dispatcher.in_thread(lambda: _some(parts))
         return self._pieces(first, parts)
@@ -374,12 +378,12 @@ class HttpApi:
             parts.close()
 
     def close(self) -> None:
-        """Ends what waits for something to happen."""
+        """Ends everything that waits for events."""
         self.stopped.set()
         self.uploads.shutdown(wait=False)
 
     def traced(self, request: HttpRequest, operation: str, space: str) -> TracedCall | None:
-        """Begins a call that the server's tracer follows, if there is one."""
+        """Begins a call for the server's tracer, if there is one."""
         tracer = self.dispatcher.tracer
         if tracer is None:
             return None
@@ -388,7 +392,7 @@ class HttpApi:
         return call
 
     def failure(self, error: Exception, request: HttpRequest) -> HttpResponse:
-        """Returns the response for an error; RESP reports it with the same words."""
+        """Returns the response for an error, with the same message as over RESP."""
         known = self.dispatcher.known(error, request.ids)
         where = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
         body: dict[str, Any] = {
@@ -414,7 +418,7 @@ _OFTEN_MEANT: Final = {
 
 
 def _meant(path: str) -> str:
-    """Returns a hint for a path where nothing is."""
+    """Returns a hint for a path that does not exist."""
     name = path.strip("/").lower()
     if name in _OFTEN_MEANT:
         return _OFTEN_MEANT[name]
@@ -426,12 +430,12 @@ def _meant(path: str) -> str:
 
 
 def _as_text(message: str) -> str:
-    """Returns a message without what is no text, such as bytes of a path that are not UTF-8."""
+    """Returns a message without what is not text, such as bytes of a path that are not UTF-8."""
     return message.encode(errors="replace").decode()
 
 
 def _some(parts: Iterator[bytes]) -> bytes:
-    """Returns the next parts, together some `STREAM_PIECE_BYTES`."""
+    """Returns the next parts, about `STREAM_PIECE_BYTES` together."""
     taken: list[bytes] = []
     size = 0
     for part in parts:
@@ -443,7 +447,7 @@ def _some(parts: Iterator[bytes]) -> bytes:
 
 
 async def _no_message() -> Scope:
-    """Receives nothing: the request is whole."""
+    """Receives nothing: the request is complete."""
     return {"type": "http.disconnect"}
 
 

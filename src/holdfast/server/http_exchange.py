@@ -1,7 +1,7 @@
-"""One HTTP exchange: a request as it came, and an answer on its way to the client.
+"""One HTTP exchange: the request as it arrived, and the response on its way to the client.
 
-Nothing here knows paths. A body is read within a bound, all bodies of a server together within
-another; an answer is whole, or a stream whose pieces are made while the client takes them.
+Nothing here knows about paths. The size of a body is limited, and so is that of all bodies of a
+server together; a response is whole, or a stream whose pieces are made while the client reads them.
 """
 
 import asyncio
@@ -66,12 +66,12 @@ _ID: Final = re.compile(r"[!-~]{1,128}")
 _STATUS_LINES: Final = {
     status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus
 }
-# Says, in the scope of a request, that all of its body has come; see uvicorn_server.py.
+# In the scope of a request: its body has arrived completely; see uvicorn_server.py.
 IS_WHOLE: Final = "holdfast.is_whole"
 
 
 class RequestIds:
-    """Makes the ids of requests that bring none: one random UUID, whose end is counted on."""
+    """Makes ids for requests without one: a random UUID whose last part is a counter."""
 
     def __init__(self) -> None:
         self._begin = str(uuid.uuid4())[:24]
@@ -82,7 +82,7 @@ class RequestIds:
 
 
 class HttpRequest:
-    """One request, its path still as it was sent."""
+    """One request; its path is still as it was sent."""
 
     def __init__(
         self,
@@ -115,14 +115,15 @@ class HttpRequest:
 
     @property
     def ids(self) -> dict[str, str | int]:
-        """Returns the ids by which the log and the client name the same request."""
+        """Returns the ids by which log and client identify the same request."""
         return {"request_id": self.id, **self.trace_ids}
 
     @property
     def segments(self) -> list[str]:
-        """The parts of the path, decoded each by itself: an encoded slash divides nothing.
+        """The parts of the path, each decoded by itself: an encoded slash separates nothing.
 
-        Bytes that are not UTF-8 stay what no name can have, so that each path says it in its way.
+        Bytes that are not UTF-8 become characters that no name can have, so that each path refuses
+        them in its own way.
         """
         if b"%" not in self.raw_path:
             return self.raw_path.decode(errors="surrogateescape").split("/")[1:]
@@ -131,7 +132,7 @@ class HttpRequest:
 
     @property
     def forwarded_for(self) -> str:
-        """Returns what proxies say about where the request came from."""
+        """Returns what proxies say about the origin of the request."""
         return ", ".join(
             value.decode("latin-1")
             for name, value in self._scope["headers"]
@@ -139,7 +140,7 @@ class HttpRequest:
         )
 
     def again(self, ids: RequestIds) -> "HttpRequest":
-        """Returns another request with the same head, and with all that was found out about it."""
+        """Returns another request with the same head, and with everything derived from it."""
         request = HttpRequest.__new__(HttpRequest)
         request.__dict__.update(self.__dict__)
         if self.headers.get("x-request-id") != self.id:
@@ -164,7 +165,7 @@ class HttpRequest:
 
     @cached_property
     def all_parameters(self) -> list[tuple[str, str]]:
-        """Returns all query parameters, with those that are given more than once."""
+        """Returns all query parameters, including repeated ones."""
         text = self.query.decode("latin-1")
         if self.query.count(b"&") >= MAX_QUERY_PARAMETERS:
             raise UrlTooLong(f"a URL may have {MAX_QUERY_PARAMETERS} parameters")
@@ -172,23 +173,23 @@ class HttpRequest:
 
     @cached_property
     def integers_as_text(self) -> bool:
-        """Returns whether the client wants integers that JavaScript can't hold as strings."""
+        """Returns whether the client wants integers that JavaScript can't represent as strings."""
         return bigints.is_asked_for(self.headers.get("accept", ""))
 
     def accepts(self, content_type: str) -> bool:
         return content_type in self.headers.get("accept", "")
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """Yields the body in pieces, as they come."""
+        """Yields the body in pieces as they arrive."""
         while (part := await self._next_chunk(STALLED_EXCHANGE_SECONDS)) is not None:
             yield part
 
     async def _next_chunk(self, seconds: float) -> bytes | None:
-        """Returns the next piece of the body that is not empty, if it comes in time; None at the
+        """Returns the next piece of the body that is not empty, if it arrives in time; None at the
         end of the body."""
         if self.headers.get("content-encoding", "identity").lower() != "identity":
             raise UnsupportedContent("compressed bodies are not accepted")
-        end = time.monotonic() + seconds  # empty pieces get no more time
+        end = time.monotonic() + seconds  # empty pieces do not extend the time
         is_whole = self._scope.get(IS_WHOLE)
         while not self._ended:
             if is_whole is not None and is_whole():
@@ -211,7 +212,7 @@ class HttpRequest:
             raise ClientGone("the rest of the body did not come") from None
 
     async def gone(self) -> None:
-        """Returns when the client has gone away."""
+        """Returns once the client has disconnected."""
         while (await self._receive())["type"] != "http.disconnect":
             pass
 
@@ -219,7 +220,7 @@ class HttpRequest:
         """Returns the whole body, or raises `RequestTooLarge`."""
         limit = self._max_bytes if limit is None else min(limit, self._max_bytes)
         stated = self.headers.get("content-length", "")
-        # A client that asks whether to send it is told before it is sent.
+        # A client that sends "Expect: 100-continue" gets its answer before it sends the body.
         most = limit if "expect" in self.headers else max(limit, MAX_DISCARDED_BYTES)
         if stated.isdigit() and int(stated) > most:
             raise RequestTooLarge(f"the body has {stated} bytes, at most {limit} are accepted")
@@ -232,8 +233,8 @@ class HttpRequest:
                 self._held += len(part)
                 parts.append(part)
                 continue
-            # Most clients read no answer before they have sent all, so the rest is taken and
-            # thrown away, up to a point.
+            # Most clients read no answer before they have sent everything, so the rest is
+            # received and discarded, up to a point.
             parts.clear()
             if size > MAX_DISCARDED_BYTES:
                 break
@@ -244,25 +245,25 @@ class HttpRequest:
         return await asyncio.to_thread(b"".join, parts)  # without the interpreter's lock
 
     def refuse_if_memory_is_short(self, size: int) -> None:
-        """Raises if a body of that size would not fit among those of all clients."""
+        """Raises if a body of that size would not fit next to those of all other clients."""
         self._budget.take(size)
         self._budget.give_back(size)
 
     def close(self) -> None:
-        """Its body is needed no more."""
+        """Releases the body, which is no longer needed."""
         self._budget.give_back(self._held)
         self._held = 0
 
 
 def seconds_left(began: float, size: int) -> float:
-    """Returns how long to wait for more of a body, of which `size` bytes have come so far: nobody
-    holds a connection for ever with a byte now and then."""
+    """Returns how long to wait for more of a body of which `size` bytes have arrived: nobody can
+    hold a connection for ever with a byte now and then."""
     most = STALLED_EXCHANGE_SECONDS + size / MIN_REQUEST_BYTES_PER_SECOND
     return max(0.0, min(STALLED_EXCHANGE_SECONDS, began + most - time.monotonic()))
 
 
 class HttpResponse:
-    """One answer: whole, or in pieces that are sent as they are made."""
+    """One response: whole, or in pieces that are sent as they are made."""
 
     def __init__(
         self,
@@ -293,8 +294,8 @@ def decode(request: HttpRequest, body: bytes, expected: Any) -> Any:
 def answer(
     request: HttpRequest, content: Any, *, status: int = 200, is_written: bool = False
 ) -> HttpResponse:
-    """Returns an object as the answer, in the encoding of the request. If `is_written`, its parts
-    are encoded already."""
+    """Returns an object as the response, in the encoding of the request. With `is_written`, its
+    parts are encoded already."""
     if request.content_type == MSGPACK:
         return HttpResponse(msgspec.msgpack.encode(content), status=status, content_type=MSGPACK)
     as_text = request.integers_as_text and not is_written
@@ -308,7 +309,7 @@ def answer(
 async def send_response(
     request: HttpRequest, response: HttpResponse, send: Send, turns: LoopTurns
 ) -> None:
-    """Sends an answer. A stream that fails in the middle raises, which breaks the connection."""
+    """Sends a response. A stream that fails in the middle raises, which breaks the connection."""
     body = response.body
     if isinstance(body, bytes):
         body = await _squeeze(request, response, body)
@@ -344,7 +345,7 @@ async def _begin(response: HttpResponse, send: Send) -> None:
 async def _send_stream(
     request: HttpRequest, body: AsyncGenerator[bytes], send: Send, turns: LoopTurns
 ) -> None:
-    """Sends pieces until there are no more, the client has gone, or takes none any more."""
+    """Sends pieces until there are no more, or the client has disconnected or stopped reading."""
     gone = asyncio.ensure_future(request.gone())
     try:
         while (part := await _next_part(body, gone)) is not None:
@@ -361,7 +362,7 @@ async def _send_stream(
 
 
 async def _next_part(body: AsyncGenerator[bytes], gone: asyncio.Future[None]) -> bytes | None:
-    """The next piece, or None at the end or when the client has gone."""
+    """Returns the next piece, or None at the end or when the client has disconnected."""
     step: asyncio.Future[bytes | None] = asyncio.ensure_future(_step(body))
     try:
         both: set[asyncio.Future[Any]] = {step, gone}
@@ -378,8 +379,8 @@ async def _step(body: AsyncGenerator[bytes]) -> bytes | None:
 
 
 def sent_at_once(request: HttpRequest, response: HttpResponse, headers: bytes) -> bytes | None:
-    """Returns a whole answer as it is sent, with further headers; None if it is large and has to
-    wait for its turn, or ends the connection."""
+    """Returns a whole response as bytes, with further headers; None if it is large and has to wait
+    for its turn, or ends the connection."""
     body = response.body
     if not isinstance(body, bytes) or len(body) >= LARGE_PIECE_BYTES:
         return None
@@ -393,7 +394,7 @@ def sent_at_once(request: HttpRequest, response: HttpResponse, headers: bytes) -
 
 
 async def _squeeze(request: HttpRequest, response: HttpResponse, body: bytes) -> bytes:
-    """Compresses what is worth it, for those who can read it."""
+    """Compresses a body if that is worthwhile and the client accepts it."""
     if not _is_squeezed(request, response, body):
         return body
     if len(body) < MIN_GZIP_THREAD_BYTES:
@@ -402,7 +403,8 @@ async def _squeeze(request: HttpRequest, response: HttpResponse, body: bytes) ->
 
 
 def _is_squeezed(request: HttpRequest, response: HttpResponse, body: bytes) -> bool:
-    """Returns whether a body is worth compressing and can be read so; then the headers say it."""
+    """Returns whether to compress a body: it is worthwhile and the client accepts it. Then sets the
+    headers."""
     if len(body) < MIN_GZIP_BYTES or not _takes_gzip(request.headers.get("accept-encoding", "")):
         return False
     response.headers["content-encoding"] = "gzip"
@@ -427,14 +429,14 @@ def _takes_gzip(accepted: str) -> bool:
 
 
 def error_headers(error: HoldfastError) -> dict[str, str]:
-    """Returns the headers that HTTP wants with an error."""
+    """Returns the headers that HTTP requires with an error."""
     headers = {}
     if isinstance(error, NotAuthenticated):
         headers["www-authenticate"] = "Bearer"
     if isinstance(error, MethodNotAllowed):
         headers["allow"] = ", ".join(error.allowed)
     if isinstance(error, RequestTooLarge | ClientGone):
-        headers["connection"] = "close"  # the rest of the body is not waited for
+        headers["connection"] = "close"  # do not wait for the rest of the body
     if isinstance(error, ServerBusy):
         headers["retry-after"] = "1"
     if isinstance(error, LimitExceeded | TooManyLogins) and error.retry_after is not None:

@@ -1,4 +1,4 @@
-"""The figures of a space's queues as scrapers read them."""
+"""The metrics of a space's queues, for Prometheus."""
 
 from collections.abc import Callable
 from typing import Final
@@ -13,7 +13,7 @@ _STATES: Final = ("waiting", "running", "stalled", "scheduled", "depends", "thro
 
 
 def job_families(space: str, reader: Reader) -> list[Family]:
-    """Returns the families of a space's queues; none if it has no queues."""
+    """Returns the metric families of a space's queues; none if it has no queues."""
     found = figures(Ledger(reader, Metrics), reader.now)  # type: ignore[arg-type]  # it only reads
     if not found:
         return []
@@ -63,7 +63,8 @@ def _counter(
 
 
 def _histogram(labels: Labels, times: TimesFigures) -> list[Sample]:
-    """Returns the series of one histogram. Days whose histogram is gone count as longest."""
+    """Returns the series of one histogram. Days whose histogram is gone count in the longest
+    bucket."""
     buckets = [
         Sample("_bucket", (*labels, ("le", str(bound))), number)
         for bound, number in zip(BOUNDS, times.buckets, strict=True)

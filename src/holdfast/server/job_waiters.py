@@ -1,6 +1,6 @@
 """Clients that wait for jobs, in order of arrival: a job that is put wakes one of them, not all.
 
-The client that came first is woken first. Each waits in the line of every queue it asked for. When
+The client that came first is woken first. Each is in the list of every queue it asked for. If
 a queue has jobs, as many waiters are woken as there are jobs. A waiter that leaves, with a job of
 another queue or because its client is gone, lets the next one try what it was woken for.
 """
@@ -34,7 +34,7 @@ class JobWaiters:
         self._stop_listening: Callable[[], None] | None = None  # None: nobody waits for jobs
 
     def join(self, space: Space, queues: Iterable[str]) -> "Waiter":
-        """Returns a waiter at the end of the lines of `queues`, for a `with` block."""
+        """Returns a waiter at the end of the lists of `queues`, for a `with` block."""
         lines = []
         for queue in dict.fromkeys(queues):
             key = (space.prefix, queue)
@@ -43,7 +43,7 @@ class JobWaiters:
                 line = _QueueWaiters(self._forget, space, queue, counts_jobs=self._counts_jobs)
                 self._lines[key] = line
             lines.append(line)
-        if self._stop_listening is None:  # before the first try: what comes after it is heard
+        if self._stop_listening is None:  # before the first try, so that no later job is missed
             self._stop_listening = self._notice_feed.listen(self._hear, topic_prefix=READY)
         return Waiter(next(self._tickets), lines)
 
@@ -77,19 +77,19 @@ class _QueueWaiters:
         counts_jobs: bool,
     ) -> None:
         self._counts_jobs = counts_jobs
-        self._forget = forget  # when the last waiter has left
+        self._forget = forget  # called when the last waiter has left
         self._space = space
         self._queue = queue
         self.awake: set[Waiter] = set()  # they try to pop, or are about to
         self._asleep: list[Waiter] = []  # in order of arrival
 
     def wake_some(self) -> None:
-        """Makes as many waiters try from now on as there are jobs."""
+        """Makes as many waiters try as there are jobs."""
         if not self.awake and not self._asleep:
             return
         jobs = len(self.awake) + len(self._asleep)
         if self._counts_jobs:
-            # If the store can't be read any more, each waiter learns that by its own try.
+            # If the store can't be read any more, each waiter gets the error when it tries.
             with suppress(HoldfastError), self._space.view() as view:
                 jobs = view.jobs.waiting(self._queue)
         # A waiter that is awake may have tried before the job came, and has to try again.

@@ -1,7 +1,7 @@
-"""Which reads would hold up all other clients, and are therefore run in a thread.
+"""Decides which reads would hold up all other clients, and therefore run in a thread.
 
-Most reads take some microseconds, less than it costs to hand them to a thread. Two signs tell the
-others: they ask for many things at once, or others of their kind have taken long lately, or had a
+Most reads take a few microseconds, less than it costs to pass them to a thread. The others can be
+recognised: they ask for many things at once, or others of their kind recently took long or had a
 large answer. A busy machine holds up any read, and a thread would make that worse. So a read that
 took long only makes its kind suspect: from then on the processor time of each is measured, and what
 it read from disk.
@@ -28,16 +28,16 @@ from holdfast.limits import (
 
 T = TypeVar("T")
 
-# Where the system does not count by thread, the loop is the busiest one.
+# If the system does not count by thread, count the process: the loop is its busiest thread.
 _THREAD: Final = getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF)
-_COUNTS: Final = frozenset({"count", "k", "limit", "n"})  # arguments that say how many
+_COUNTS: Final = frozenset({"count", "k", "limit", "n"})  # arguments that say how many are wanted
 
 
 class Used(NamedTuple):
     """The time that a thread has used so far."""
 
     seconds: float  # of processor time
-    disk_reads: int  # for which it waited
+    disk_reads: int  # that it waited for
 
     @classmethod
     def by_this_thread(cls) -> "Used":
@@ -55,7 +55,7 @@ class LargeReads:
     ) -> None:
         self._clock = clock
         self._used = used
-        self.remembers: dict[str, float] = {}  # by kind: until when they are run in a thread
+        self.remembers: dict[str, float] = {}  # by kind: until when they run in a thread
         self.suspected: dict[str, float] = {}  # by kind: when one took long
         self._next = 0.0  # when the next one may begin
 
@@ -66,11 +66,11 @@ class LargeReads:
         return arguments is not None and _asks_for_many(arguments)
 
     def used_before(self, kind: str) -> Used | None:
-        """Returns what this thread has used before a read whose kind is suspect, for `took`."""
+        """Returns what this thread has used before a read of a suspect kind, for `took`."""
         return self._used() if kind in self.suspected else None
 
     def took(self, kind: str, seconds: float, before: Used | None) -> None:
-        """Notes how long a read on the loop has taken, and what it has used."""
+        """Notes how long a read on the loop took, and what it used."""
         if seconds <= LARGE_READ_SECONDS:
             if before is not None:
                 self._trust_again(kind)
@@ -80,7 +80,7 @@ class LargeReads:
             self.suspected[kind] = self._clock()
 
     def answered(self, kind: str, size: int) -> None:
-        """Notes how many bytes the answer of a read has."""
+        """Notes the size of a read's answer."""
         if size > MAX_ANSWER_ON_LOOP_BYTES:
             self.remembers[kind] = self._clock() + REMEMBERED_LARGE_READ_SECONDS
 
@@ -98,8 +98,8 @@ class LargeReads:
     def paced(
         self, call: Callable[[], T], sleep: Callable[[float], None] = time.sleep
     ) -> Callable[[], T]:
-        """Returns a call for a thread, which leaves the loop as much time as it takes: what decodes
-        or encodes a large value holds the interpreter's lock all along."""
+        """Wraps a call for a thread so that it leaves the loop as much time as it takes: decoding
+        or encoding a large value holds Python's lock throughout."""
 
         def run() -> T:
             begin = self._clock()
@@ -125,14 +125,14 @@ def _asks_for_many(arguments: msgspec.Struct) -> bool:
         if type(value) is list:
             if len(value) > MAX_READ_ON_LOOP:
                 return True
-        elif type(value) is int and not 0 <= value <= MAX_READ_ON_LOOP:  # -1 is all there are
+        elif type(value) is int and not 0 <= value <= MAX_READ_ON_LOOP:  # -1 means all
             return True
     return False
 
 
 @cache
 def counts_only_lists(arguments: type[msgspec.Struct]) -> bool:
-    """Returns whether only the lengths of lists say how much is asked for with such arguments."""
+    """Returns whether only the lengths of lists determine how much such arguments ask for."""
     return _COUNTS.isdisjoint(_counting(arguments))
 
 

@@ -14,15 +14,15 @@ async def listen(
     protocol: Callable[[], asyncio.Protocol],
     tls: ssl.SSLContext | None,
 ) -> list[asyncio.Server]:
-    """Serves the connections that come to some sockets; their peers are looked after by TCP.
+    """Accepts connections on some sockets, with TCP keep-alive.
 
-    libuv accepts one connection of a socket in each turn. When many come at once, the last of them
-    would wait for as many turns, so the loop has each socket several times.
+    libuv accepts one connection per socket in each turn. If many arrive at once, the last one would
+    wait for as many turns, so each socket is registered several times.
     """
     loop = asyncio.get_running_loop()
     servers = []
     for listening in sockets:
-        keep_alive(listening)  # the connections inherit it
+        keep_alive(listening)  # its connections inherit the option
         copies = [listening.dup() for _ in range(ACCEPTED_PER_TURN - 1)]
         for each in (listening, *copies):
             server = await loop.create_server(

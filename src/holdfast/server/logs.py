@@ -1,6 +1,6 @@
 """The server's log: lines for people on a terminal, JSON for machines otherwise.
 
-What clients send is never logged, neither values nor credentials; only the id of a request, which
+Nothing that clients send is logged, neither values nor credentials; only the id of a request, which
 its client gets back as `X-Request-Id`, or the number of a connection, which `CLIENT ID` answers.
 """
 
@@ -12,7 +12,7 @@ from holdfast.json_logs import JsonFormatter
 
 
 def start_logging(stream: TextIO = sys.stderr) -> None:
-    """Sends all that Holdfast logs to `stream`."""
+    """Sends everything that Holdfast logs to `stream`."""
     handler = logging.StreamHandler(stream)
     handler.setFormatter(_ForPeople() if stream.isatty() else JsonFormatter(exceptions=False))
     root = logging.getLogger()

@@ -1,8 +1,8 @@
 """Turns of the event loop: none takes long, however much there is to do.
 
-Between two turns the loop looks at all sockets, so the length of a turn is what every client waits,
-at least. Work that is small is done at once. Work that may be much comes in pieces, and what is
-left when a turn has taken `TURN_SECONDS` is done in the next ones, in the order in which it came.
+Between two turns the loop checks all sockets, so every client waits at least for the length of a
+turn. Small work is done at once. Large work comes in pieces, and the pieces that are left when a
+turn has taken `TURN_SECONDS` are done in the next turns, in order of arrival.
 """
 
 import asyncio
@@ -17,27 +17,28 @@ _log = logging.getLogger(__name__)
 
 
 class LoopTurns:
-    """Divides the time of one event loop among what is to be done."""
+    """Divides the time of one event loop among pieces of work."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._waiting: deque[Callable[[], None]] = deque()
-        self._tasks: deque[asyncio.Future[None]] = deque()  # that wait for a turn of theirs
-        self._is_for_tasks = False  # the next turn, if both wait
+        self._tasks: deque[asyncio.Future[None]] = deque()  # waiting for their turn
+        self._is_for_tasks = False  # whether the next turn is for tasks, if work waits, too
         self._next: asyncio.Handle | None = None
         self._steps: deque[Iterator[None]] = deque()  # one after the other
-        self.now = 0.0  # by the monotonic clock, when `is_over` was asked last
-        self._end = 0.0  # of what a turn may take
-        self._is_same = False  # the turn in which `_end` was set still lasts
-        self._sent = 0  # bytes
-        self._ended = 0  # connections in this turn
-        self._ends: deque[Callable[[], None]] = deque()  # of connections, in later turns
+        self.now = 0.0  # monotonic time of the last call of `is_over`
+        self._end = 0.0  # when this turn has to end
+        self._is_same = False  # still the turn in which `_end` was set
+        self._sent = 0  # bytes in this turn
+        self._ended = 0  # connections closed in this turn
+        self._ends: deque[Callable[[], None]] = deque()  # connections to close in later turns
 
     def is_over(self) -> bool:
-        """Returns whether the present turn has taken long enough; then the caller goes on later.
+        """Returns whether this turn has taken long enough; then the caller continues in a later
+        one.
 
-        The loop tells nobody when a turn begins, and to ask it in each turn would cost more than
-        most requests. So that is asked once in `TURN_SECONDS`; a turn takes twice as long at most.
+        The loop does not announce its turns, and scheduling a callback in each would cost more than
+        most requests. So that is done once per `TURN_SECONDS`; a turn takes at most twice as long.
         """
         now = self.now = time.monotonic()
         if now <= self._end:
@@ -49,7 +50,7 @@ class LoopTurns:
         return False
 
     def sent(self, size: int) -> None:
-        """Counts bytes that were given to a transport: to copy them is work too."""
+        """Counts bytes that were passed to a transport: copying them is work, too."""
         self._sent += size
         if self._sent > TURN_SENT_BYTES:
             self._end = 0.0
@@ -65,9 +66,9 @@ class LoopTurns:
         self._sent = self._ended = 0
 
     def ends_later(self, close: Callable[[], None]) -> bool:
-        """Returns False if a connection may end now; else it is closed in a later turn.
+        """Returns False if a connection may be closed now; otherwise it is closed in a later turn.
 
-        Thousands may end at the same moment, and what is left to do for each comes afterwards.
+        Thousands may end at the same moment, and closing each leaves work to do.
         """
         if self._ended < ENDED_PER_TURN and not self._ends:
             self._ended += 1
@@ -83,15 +84,15 @@ class LoopTurns:
         self._come_again()
 
     def now_or_later(self, work: Callable[[], None]) -> None:
-        """Does a piece of work now if this turn has time left, or else in a later one."""
+        """Does a piece of work now if this turn has time left, otherwise in a later one."""
         if self.is_over():
             self.put(work)
         else:
             work()
 
     def go_through(self, steps: Iterator[None]) -> None:
-        """Takes the steps of an iterator, behind all those that were given before: at once as far
-        as this turn allows, the others later."""
+        """Takes the steps of an iterator, after those of earlier iterators: as many as this turn
+        allows at once, the others later."""
         self._steps.append(steps)
         if len(self._steps) == 1:
             self._step_on()
@@ -102,7 +103,7 @@ class LoopTurns:
         return bool(self._steps)
 
     async def begun(self) -> None:
-        """Returns at once if this turn has time left, or else in a later one."""
+        """Returns at once if this turn has time left, otherwise in a later one."""
         if self.is_over():
             reached = self._loop.create_future()
             self._tasks.append(reached)
@@ -117,7 +118,7 @@ class LoopTurns:
         self._next = None
         for _ in range(min(len(self._ends), ENDED_PER_TURN)):
             self._ends.popleft()()
-        # Pieces and tasks have their turns one after the other: a task takes its time after this.
+        # Work and tasks take turns: a task runs after this returns.
         if self._tasks and (self._is_for_tasks or not self._waiting):
             self._release_a_task()
         else:
@@ -128,7 +129,7 @@ class LoopTurns:
 
     def _run_waiting(self) -> None:
         waiting = self._waiting
-        for _ in range(len(waiting)):  # what is put meanwhile comes in the next turn
+        for _ in range(len(waiting)):  # what is added meanwhile waits for the next turn
             waiting.popleft()()
             if self.is_over():
                 break
@@ -136,7 +137,7 @@ class LoopTurns:
     def _release_a_task(self) -> None:
         while self._tasks:
             reached = self._tasks.popleft()
-            if not reached.done():  # or it was cancelled
+            if not reached.done():  # otherwise it was cancelled
                 reached.set_result(None)
                 break
 
@@ -148,5 +149,5 @@ class LoopTurns:
                         self.put(self._step_on)
                         return
             except Exception:
-                _log.exception("a step failed")  # those behind it go on
+                _log.exception("a step failed")  # the next ones continue
             self._steps.popleft()

@@ -1,4 +1,4 @@
-"""The memory of a server's process: little of it is kept, and none of it holds clients up."""
+"""Keeps a server's memory small, and the pauses of Python's garbage collector short."""
 
 import ctypes
 import gc
@@ -12,21 +12,22 @@ from holdfast.limits import MAPPED_MEMORY_BYTES, SWITCH_SECONDS
 from holdfast.server.back_pressure import BackPressure
 from holdfast.server.bounds import MemoryBudget
 
-# Objects, and collections of the younger ones: so no collection that Python begins by itself looks
-# at more than some 10,000. It never looks at all objects; `Garbage` says when that is done.
+# Thresholds of the collector: no collection that Python starts by itself looks at more than some
+# 10,000 objects. It never looks at all of them; `Garbage` decides when that is done.
 _COLLECTIONS: Final = (2_000, 5, 1_000_000_000)
-_GROWN_BLOCKS: Final = 50_000  # pieces of memory that may be garbage: some megabytes
-_FEW_BLOCKS: Final = 150_000  # above those of the start: the collector takes some 50 ms for them
-_GARBAGE_PATIENCE: Final = 60  # looks at a process that stays large
+_GROWN_BLOCKS: Final = 50_000  # memory blocks that may be garbage: some megabytes
+_FEW_BLOCKS: Final = 150_000  # more than at the start: the collector takes some 50 ms for them
+_GARBAGE_PATIENCE: Final = 60  # checks of a process that stays large
 _MMAP_THRESHOLD: Final = -3  # M_MMAP_THRESHOLD of <malloc.h>
-_STEADY_BYTES: Final = 1024 * 1024  # by which a process may grow between two looks
-_HELD_BYTES: Final = 32 * 1024 * 1024  # for clients, as in a flood
-_GROWN_BYTES: Final = 8 * 1024 * 1024  # that are worth the time of returning them
-_FIRST_PATIENCE: Final = 8  # looks before it is tried again
+_STEADY_BYTES: Final = 1024 * 1024  # by which a process may grow between two checks
+_HELD_BYTES: Final = 32 * 1024 * 1024  # held for clients, as in a flood of requests
+_GROWN_BYTES: Final = 8 * 1024 * 1024  # worth the time of returning them
+_FIRST_PATIENCE: Final = 8  # checks before the next try
 
 
 def resident_bytes() -> int:
-    """Returns the memory that this process holds for itself; 0 where the system does not say."""
+    """Returns the memory of this process that it shares with no other; 0 if the system does not
+    say."""
     try:
         words = Path("/proc/self/statm").read_text().split()
     except OSError:
@@ -35,10 +36,10 @@ def resident_bytes() -> int:
 
 
 class Memory:
-    """Notices when much memory was held for clients, or by a long operation, and is released.
+    """Notices when much memory was held for clients, or by a long operation, and has been freed.
 
-    The C library keeps what is free: a few small pieces behind it are enough for that, so that the
-    heap of a thread which has loaded 240 MB in small steps stayed at the 70 MB that it once had.
+    The C library keeps freed memory: a few small blocks after it are enough for that. The heap of a
+    thread that had loaded 240 MB in small steps stayed at its peak of 70 MB.
     """
 
     def __init__(
@@ -56,10 +57,10 @@ class Memory:
         self._patience = _FIRST_PATIENCE
 
     def is_to_be_returned(self) -> bool:
-        """Returns whether the process has grown and a flood is over; asked from time to time.
+        """Returns whether the process has grown and the flood is over; asked from time to time.
 
-        What was in use the first time may be free later, without another sign of it. So a process
-        that stays larger than it once was is asked to return memory again, more and more rarely.
+        Memory that is in use at the first try may be freed later, without another sign of it. So a
+        process that stays larger than before tries again, at longer and longer intervals.
         """
         held = self._budget.take_peak() + self._unsent.total
         resident = self._resident_bytes()
@@ -80,19 +81,20 @@ class Memory:
 class Garbage:
     """Decides when the collector looks at all objects, for which every client waits.
 
-    Python would do so in the midst of a flood, when a million values of requests are in use: that
-    took 270 ms. So it is done only if the process has more pieces of memory than after the last
-    time, by a quarter at least, or there is hardly any garbage; and when it has few of them again,
-    or stays large for long.
+    Python would do so in the middle of a flood, when a million values of requests are in use: that
+    took 270 ms. So it is done only if the process has at least a quarter more memory blocks than
+    after the last time, or if there are few; and then when it has shrunk again, or stays large for
+    long.
     """
 
     def __init__(self, blocks: Callable[[], int] = sys.getallocatedblocks) -> None:
         self._blocks = blocks
-        self._first = self._least = blocks()  # what was there at the start is not looked at
+        self._first = self._least = blocks()  # objects that existed at the start are frozen
         self._looks = 0
 
     def is_to_be_collected(self) -> bool:
-        """Returns whether it is worth the time, and the time for it; asked from time to time."""
+        """Returns whether a collection is worthwhile, and this is a good time; asked from time to
+        time."""
         blocks = self._blocks()
         self._least = min(self._least, blocks)
         if blocks - self._least <= max(_GROWN_BLOCKS, (self._least - self._first) // 4):
@@ -102,8 +104,8 @@ class Garbage:
         return self.is_quickly_collected() or self._looks >= _GARBAGE_PATIENCE
 
     def is_quickly_collected(self) -> bool:
-        """Returns whether there are so few objects that the collector takes a moment: a process
-        that has grown all the same may hold a few large ones in circles."""
+        """Returns whether there are so few objects that a collection takes only a moment: a process
+        that has grown anyway may hold a few large ones in cycles."""
         return self._blocks() - self._first <= _FEW_BLOCKS
 
     def collected(self) -> None:
@@ -112,13 +114,13 @@ class Garbage:
 
 
 def prepare_process() -> None:
-    """Has a server's process hold up its clients as little as possible.
+    """Sets up a server's process so that it holds up its clients as little as possible.
 
-    What was made at the start stays, so the collector need not look at it again and again: some
-    40 ms each time, and it looks at few of the others at a time (see `Garbage`). A thread that
-    computes gives the interpreter to the loop soon. And large pieces of memory go back to the
-    system when they are free: the C library raises the bound for that when such pieces come and go,
-    and would take the next ones out of the heap, which keeps them.
+    Objects created at the start are frozen, so the collector does not look at them again and again,
+    some 40 ms each time, and it looks at few of the others at a time (see `Garbage`). A computing
+    thread yields Python's lock to the loop quickly. And large blocks of memory go back to the
+    system when they are freed: the C library raises its threshold for that when such blocks come
+    and go, and would take the next ones from the heap, which keeps them.
     """
     sys.setswitchinterval(SWITCH_SECONDS)
     gc.collect()
@@ -129,7 +131,7 @@ def prepare_process() -> None:
 
 
 def return_memory() -> None:
-    """Has the C library return free pages; elsewhere than on Linux they are left to it."""
+    """Makes the C library return free pages; does nothing on other systems than Linux."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)

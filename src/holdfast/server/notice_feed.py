@@ -1,7 +1,7 @@
 """Feeds the notices of all commits to the listeners of this process.
 
 One subscription to the engine serves all connections. Notices of this server's own commits are
-handed out before the callers of these commits get their replies; those of other processes follow
+delivered before the callers of these commits get their replies; those of other processes follow
 within milliseconds.
 """
 
@@ -20,27 +20,27 @@ from holdfast.server.loop_turns import LoopTurns
 
 _log = logging.getLogger(__name__)
 
-_KNOWN_TOPICS: Final = 1_024  # whose answers are kept
+_KNOWN_TOPICS: Final = 1_024  # with a cached answer
 _KNOWN_TOPIC_LETTERS: Final = 128
 
-# What takes long returns steps, so that others have their turns between them.
+# A listener that takes long returns steps, so that others get their turn in between.
 Listener = Callable[[Notice], Iterator[None] | None]
 _Listening = tuple[bytes | None, str, Listener]
 
 
 class NoticeFeed:
-    """Hands notices to listeners, on the event loop and in the order of their commits."""
+    """Delivers notices to listeners, on the event loop and in the order of their commits."""
 
     def __init__(self, engine: Engine, loop: asyncio.AbstractEventLoop, turns: LoopTurns) -> None:
         self._loop = loop
         self._turns = turns
         self._listeners: dict[int, _Listening] = {}
-        # A snapshot of the listeners. What none of them wants is not even kept by the engine.
+        # A snapshot of the listeners. The engine does not even keep what none of them wants.
         self._asked: tuple[_Listening, ...] = ()
-        # The beginnings of what listeners want to be made for them, with their numbers.
+        # The topic prefixes that listeners want, and how many want each.
         self._wanted_topics: Counter[str] = Counter()
         self._active_topics: tuple[str, ...] = ()
-        self._answers: dict[str, bool] = {}  # of `_may_want`, for these topics
+        self._answers: dict[str, bool] = {}  # results of `_may_want`, by topic
         self._subscription = engine.subscribe(wanted=self._is_wanted, may_want=self._may_want)
         # A remote engine learns of its own commits from its server, as of all others.
         opened = self._subscription
@@ -48,12 +48,12 @@ class NoticeFeed:
         self._order = threading.Lock()  # the thread that takes notices also schedules them
         self._last = 0
         self._closed = False
-        # Those who commit in this process call `catch_up`; this is for the others' commits. A
-        # thread that waited would be woken by each of our own, and take its turn from them.
+        # Writers of this process call `catch_up`; this is for commits of other processes. A
+        # waiting thread would be woken by each of our own commits, and compete with them.
         self._next_look: asyncio.TimerHandle | None = None
         self._watch: WriteWatch | None = None
         self._thread: threading.Thread | None = None
-        if engine.is_remote:  # where a look is a round trip, a server says when to look
+        if engine.is_remote:  # a look is a round trip, and the server says when to look
             self._thread = threading.Thread(target=self._follow, name="holdfast-bulletin")
             self._thread.start()
         else:
@@ -68,9 +68,9 @@ class NoticeFeed:
         topic_prefix: str = "",
         passive: bool = False,
     ) -> Callable[[], None]:
-        """Calls `listener` for each notice from now on; returns the function that ends it.
+        """Calls `listener` for each notice from now on; returns the function that stops it.
 
-        A `passive` listener hears what is there for others, or comes from other processes.
+        A `passive` listener gets only what others want anyway, or what comes from other processes.
         """
         self._last += 1
         number = self._last
@@ -88,8 +88,8 @@ class NoticeFeed:
         return leave
 
     def catch_up(self) -> bool:
-        """Schedules the notices of all commits of this process that have returned, and says if
-        there are any. From any thread."""
+        """Schedules the notices of all commits of this process that have returned, and returns
+        whether there are any. May be called from any thread."""
         return self._schedule(self._poll_own)
 
     def _schedule(self, poll: Callable[[], list[Notice]]) -> bool:
@@ -140,16 +140,16 @@ class NoticeFeed:
 
     def _await_writes(self) -> None:
         """Looks again when another process may have committed: some time after a write to its file,
-        or by the clock where nobody tells of writes."""
+        or by polling if writes are not reported."""
         if self._watch is None:
             self._look_after(BULLETIN_LOOK_SECONDS)
         else:
-            self._look_after(WATCHED_LOOK_SECONDS)  # should the system have failed to tell
+            self._look_after(WATCHED_LOOK_SECONDS)  # in case the system missed a write
             self._loop.add_reader(self._watch, self._look_soon, self._watch)
 
     def _look_soon(self, watch: WriteWatch) -> None:
-        """Looks in a moment. A write comes before the commit that it is part of, and mostly not
-        alone: until then no further one counts."""
+        """Looks in a moment. A write comes before the commit that it is part of, and usually not
+        alone: until then further writes are ignored."""
         watch.forget()
         self._loop.remove_reader(watch)
         self._look_after(BULLETIN_LOOK_SECONDS)
@@ -160,14 +160,14 @@ class NoticeFeed:
         self._next_look = self._loop.call_later(seconds, self._look)
 
     def _look(self) -> None:
-        if not self._turns.is_behind:  # or the notices before are still being handed out
-            with suppress(StoreBusy):  # no place for one more view: look again
+        if not self._turns.is_behind:  # otherwise earlier notices are still being delivered
+            with suppress(StoreBusy):  # no more views can be opened: try again
                 self._schedule(self._subscription.poll)
         self._await_writes()
 
     def _follow(self) -> None:
         while self._subscription.wait():
-            with suppress(StoreUnreachable):  # the subscription goes on when the engine is back
+            with suppress(StoreUnreachable):  # the subscription continues when the engine is back
                 self._schedule(self._subscription.poll)
 
     def _publish(self, notices: list[Notice]) -> None:
@@ -181,6 +181,6 @@ class NoticeFeed:
                     try:
                         yield from listener(notice) or ()
                     except Exception:
-                        # One who can't listen keeps no one else from hearing.
+                        # A failing listener must not keep the others from hearing.
                         _log.exception("a listener failed")
                     yield

@@ -46,7 +46,7 @@ def document() -> bytes:
 
 
 def _result(operation: Operation) -> Any:
-    """Returns the type of the result, or anything where JSON can't tell the members of a union
+    """Returns the type of the result, or any type if JSON can't tell the members of a union
     apart."""
     try:
         msgspec.json.schema(operation.result, schema_hook=_anything)
@@ -80,7 +80,7 @@ def _both(schema: Any) -> dict[str, Any]:
 
 
 def _text(summary: str, content_type: str = "text/plain", **more: Any) -> dict[str, Any]:
-    """Returns a path that is read and answers with text."""
+    """Returns a path that is read with GET and returns text."""
     return {
         "get": {
             "summary": summary,

@@ -11,12 +11,12 @@ from holdfast.server.call_tracing import CallTracer
 
 
 class DispatcherOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The options of a dispatcher; without any, clients can do nothing beyond operations."""
+    """The options of a dispatcher; the defaults offer nothing beyond operations."""
 
     allow_flush: bool = False
-    pixel: bool = False  # whether a GET of an image can send an event
+    pixel: bool = False  # whether loading an image can send an event
     ui: bool = True  # whether `/ui/` is the dashboard, or a space of that name
-    record: bool = False  # whether figures are written to the space `system`; see recorder.py
+    record: bool = False  # whether metrics are recorded in the space `system`; see recorder.py
     flux_read_only: bool = False  # whether Flux's API refuses events
     flux_ttl: float = DEFAULT_KEPT_SECONDS  # seconds for which its stored counts are kept
     bounds: Bounds = Bounds()
@@ -25,7 +25,7 @@ class DispatcherOptions(msgspec.Struct, frozen=True, kw_only=True):
     trusted_proxies: tuple[str, ...] = ()  # networks whose X-Forwarded-For is believed
     allowed_hosts: tuple[str, ...] | None = None  # names that HTTP answers to; None: all
     tracer: CallTracer | None = None  # follows all calls
-    processes: int = 1  # that serve together, and share what a server may use
+    processes: int = 1  # that serve together, and share the server's limits
 
 
 DEFAULT_OPTIONS: Final = DispatcherOptions()

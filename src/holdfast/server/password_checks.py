@@ -1,15 +1,15 @@
-"""Logins with a password: checked in their own threads, and made to wait after wrong ones.
+"""Password logins: checked in threads of their own, and delayed after wrong attempts.
 
-A token is found by its digest at once. A password is hashed slowly on purpose, so a flood of wrong
+A token is found by its digest at once. Hashing a password is slow on purpose, so a flood of wrong
 ones could keep the server busy and everyone else out. Therefore:
 
-- a few threads check passwords and do nothing else, and the queue before them is short;
+- a few threads check passwords and do nothing else, and their queue is short;
 - wrong passwords for one user from one address are followed by growing waits;
-- a name that no user has takes as long to refuse as a wrong password, and no work;
+- refusing an unknown name takes as long as refusing a wrong password, but no work;
 - the same name and password, sent by many connections at once, are checked once.
 
-The records of wrong passwords live in the memory of the server. A limiter in the store, as
-`metrics` has it, would be exact over several servers, but each guess of a stranger would then be a
+Wrong passwords are recorded in the memory of the server. A limiter in the store, as
+`metrics` has it, would be exact across several servers, but each guess of a stranger would be a
 durable write, which is worse than the guess.
 """
 
@@ -34,8 +34,8 @@ from holdfast.limits import (
 from holdfast.server.auth import Authenticator, Identity, has_password
 from holdfast.users import User
 
-_IPV6_NETWORK_BITS = 64  # of an address: a customer of a provider has all that begin so
-_FIRST_SECONDS = 0.05  # a guess of how long a check takes, until one was measured
+_IPV6_NETWORK_BITS = 64  # a provider's customer usually has all addresses with this prefix
+_FIRST_SECONDS = 0.05  # assumed duration of a check, until one was measured
 
 
 class PasswordChecks:
@@ -49,25 +49,26 @@ class PasswordChecks:
         self._under_way: dict[bytes, asyncio.Future[Identity]] = {}
         self._usual_seconds = _FIRST_SECONDS
         self.failures = Failures()
-        # Apart from those of users: names that nobody has cost nothing, and as many as someone
-        # likes to invent must not push out what is remembered of the others.
+        # Separate from those of users: unknown names cost nothing, and an attacker who invents
+        # many of them must not evict the records of real users.
         self.unknown = Failures()
 
     def check(self, address: str, name: str, secret: str) -> asyncio.Future[Identity]:
-        """Returns who logs in with that token or password; the future raises otherwise."""
+        """Returns a future of the identity that a token or password belongs to, which raises if
+        there is none."""
         known = self._authenticator.recall(name, secret)
         if known is not None:
             return self._done(known)
         if not self._authenticator.may_have_password(name, secret):
             return self._done(self._authenticator.refusal("no user has this name and password"))
-        # The version, because the same password may be right once the users have changed.
+        # With the version, because the same password may be right once the users have changed.
         key = self._authenticator.login_key(f"{self._authenticator.version} {name}", secret)
         checked = self._under_way.get(key)
         if checked is None:
             checked = self._begin(network_of(address), name, secret)
             self._under_way[key] = checked
             checked.add_done_callback(partial(self._forget, key))
-        # A connection that goes away cancels its own wait, not the check that others wait for.
+        # A closed connection cancels its own wait, not the check that others wait for.
         return asyncio.shield(checked)
 
     def close(self) -> None:
@@ -81,7 +82,7 @@ class PasswordChecks:
         wait = failures.wait_before((network, name))
         if wait > 0:
             return self._done(_refused_for(wait))
-        # It counts as wrong until it is found to be right: many could be under way at once.
+        # Counts as wrong until it is found to be right: many may be checked at the same time.
         failures.add((network, name))
         if user is None:
             return self._refuse_later()
@@ -102,7 +103,7 @@ class PasswordChecks:
         return identity
 
     def _refuse_later(self) -> asyncio.Future[Identity]:
-        """Refuses a name that nobody has, in the time that a check took lately."""
+        """Refuses an unknown name, after the time that a check took recently."""
         future: asyncio.Future[Identity] = self._loop.create_future()
         error = self._authenticator.refusal("no user has this name and password")
         self._loop.call_later(self._usual_seconds, _fail, future, error)
@@ -119,11 +120,11 @@ class PasswordChecks:
     def _forget(self, key: bytes, checked: asyncio.Future[Identity]) -> None:
         self._under_way.pop(key, None)
         if not checked.cancelled():
-            checked.exception()  # the client may be gone, and then nobody else reads it
+            checked.exception()  # retrieved here, in case the client is gone and nobody else does
 
 
 class Failures:
-    """Wrong passwords by the network and the name that they came with, of bounded number."""
+    """Wrong passwords by the network and the name that they came with, bounded in number."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -133,7 +134,8 @@ class Failures:
         return len(self._records)
 
     def wait_before(self, key: tuple[str, str]) -> float:
-        """Returns the seconds before the next password of `key` is checked; 0.0 if it is now."""
+        """Returns the seconds until the next password of `key` is checked; 0.0 if it is checked
+        now."""
         count, last = self._records.get(key, (0, -math.inf))
         if count < FREE_LOGIN_FAILURES:
             return 0.0
@@ -141,7 +143,7 @@ class Failures:
         return max(0.0, last + min(wait, MAX_LOGIN_WAIT_SECONDS) - self._clock())
 
     def add(self, key: tuple[str, str]) -> None:
-        """Counts a wrong password; one that comes long after the others begins again."""
+        """Counts a wrong password; long after the last one, counting starts over."""
         count, last = self._records.pop(key, (0, -math.inf))
         now = self._clock()
         if now - last > 10 * MAX_LOGIN_WAIT_SECONDS:

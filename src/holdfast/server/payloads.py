@@ -1,7 +1,7 @@
 """The arguments and results of operations as bytes, the same in every protocol.
 
-JSON has no bytes, moments, Sets or 64-bit numbers, which entities have. So the values of entities
-travel through JSON as Extended JSON (`{"$date": ...}`), and those of tables in the JSON forms of
+JSON has no bytes, timestamps, sets or 64-bit integers, as entities do. So the values of entities
+are sent as Extended JSON (`{"$date": ...}`), and those of tables in the JSON forms of
 their types. msgpack holds most of them as they are, and all of them on a connection that has asked
 for exact values (`exact_msgpack.py`).
 """
@@ -25,7 +25,7 @@ from holdfast.server import bigints
 from holdfast.tables.json_parser import exact_number
 
 _UNKNOWN: Final = re.compile(r"Object contains unknown field `(.*)`")
-# Of an argument, or of an element of it; msgspec writes the bound if a number is beyond it.
+# About an argument, or an element of it; msgspec names the limit if a number is out of range.
 _MISFIT: Final = re.compile(
     r"(?P<beyond>Expected `int` [<>]= )?.* - at `\$\.(?P<argument>\w+)(?P<element>\[.*)?`",
     re.DOTALL,
@@ -41,7 +41,7 @@ def read_arguments(
     try:
         if not is_json:
             return from_msgpack(payload)
-        # Without a dollar sign nothing in it is Extended JSON, and it can be decoded at once.
+        # Without a dollar sign it can't be Extended JSON, and is decoded in one step.
         if not has_entities or b"$" not in payload:
             return from_json(payload)
         given = msgspec.json.decode(payload)
@@ -63,7 +63,7 @@ def read_arguments(
 def _reading(
     name: str, integers_as_text: bool
 ) -> tuple[Callable[[bytes], Any], Callable[[bytes], Any], bool]:
-    """Returns the decoder of an operation's arguments, made once."""
+    """Returns the decoder of an operation's arguments, which is cached."""
     operation = OPERATIONS[name]
     from_json = msgspec.json.Decoder(
         operation.arguments, strict=not integers_as_text, float_hook=number_hook(operation)
@@ -76,23 +76,23 @@ def _reading(
 
 
 def with_json_values(operation: Operation, arguments: Any) -> Any:
-    """Returns the arguments of a call that is answered in JSON: unless it says otherwise, the
-    values of rows come back in the JSON forms of their types, a `long` as a string."""
+    """Returns the arguments of a call that is answered in JSON: unless they say otherwise, the
+    values of rows are returned in the JSON forms of their types, a `long` as a string."""
     if operation.full_name in _WITH_FORM and arguments.form is msgspec.UNSET:
         arguments.form = "json"
     return arguments
 
 
 def number_hook(operation: Operation) -> Callable[[str], Any] | None:
-    """Returns the hook that reads numbers of a JSON text. Tables have exact types, which a double
-    would spoil."""
+    """Returns the hook that reads the numbers of a JSON text. Tables have exact types, which a
+    double would not preserve."""
     return exact_number if operation.layer == "tables" else None
 
 
 def convert_arguments(
     operation: Operation, given: Any, *, is_json: bool, integers_as_text: bool = False
 ) -> Any:
-    """Like `read_arguments`, for an object that is decoded already."""
+    """Like `read_arguments`, for an object that is already decoded."""
     strict = not integers_as_text
     try:
         if is_json and operation.declaration.holds_entities and isinstance(given, dict):
@@ -107,7 +107,7 @@ def convert_arguments(
 
 
 def refusal(operation: Operation, error: msgspec.ValidationError) -> HoldfastError:
-    """Returns the error for wrong arguments, with those that the operation takes."""
+    """Returns the error for wrong arguments, with a list of the valid ones."""
     message = str(error)
     taken = operation.arguments.__struct_encode_fields__
     if (unknown := _UNKNOWN.fullmatch(message)) is not None:
@@ -128,7 +128,7 @@ def _taken(operation: Operation) -> str:
 
 
 def travelling(operation: Operation, result: Any, *, is_json: bool) -> Any:
-    """Returns the result as it is to be encoded."""
+    """Returns the result in the form that is encoded."""
     if is_json and operation.declaration.holds_entities:
         return _written(result)
     return result
@@ -137,7 +137,7 @@ def travelling(operation: Operation, result: Any, *, is_json: bool) -> Any:
 def encoder(
     operation: Operation, *, is_json: bool, integers_as_text: bool = False
 ) -> Callable[[Any], bytes]:
-    """Makes the bytes of a result."""
+    """Returns the encoder of an operation's results."""
     if not is_json:
         return msgspec.msgpack.encode
     encode = bigints.encode if integers_as_text else msgspec.json.encode
@@ -147,7 +147,7 @@ def encoder(
 
 
 def exact_decoder(operation: Operation) -> Callable[[bytes], Any]:
-    """Reads arguments in msgpack with the extensions of `exact_msgpack.py`."""
+    """Returns the decoder of arguments in msgpack with the extensions of `exact_msgpack.py`."""
     decode = msgspec.msgpack.Decoder(operation.arguments, ext_hook=exact_msgpack.extension).decode
 
     def read(payload: bytes) -> Any:
@@ -168,7 +168,7 @@ def exact_decoder(operation: Operation) -> Callable[[bytes], Any]:
 
 
 def exact_encoder(operation: Operation) -> Callable[[Any], bytes]:
-    """Makes the bytes of a result in msgpack with the extensions of `exact_msgpack.py`."""
+    """Returns the encoder of results in msgpack with the extensions of `exact_msgpack.py`."""
     has_values = operation.declaration.holds_values
 
     def encode(result: Any) -> bytes:
@@ -182,7 +182,7 @@ def exact_encoder(operation: Operation) -> Callable[[Any], bytes]:
     return encode
 
 
-# Whose results hold rows, in the form that an argument chooses.
+# Their results hold rows, in the form that an argument chooses.
 _WITH_FORM: Final = frozenset(
     operation.full_name
     for operation in OPERATIONS.values()
@@ -194,7 +194,7 @@ def _written(value: Any) -> Any:
     """Returns the result with the properties of its entities as Extended JSON."""
     kind = type(value)
     if kind is list:
-        if len(value) == 1 and type(entity := value[0]) is Entity:  # as most answers are
+        if len(value) == 1 and type(entity := value[0]) is Entity:  # the usual case
             return [_written_entity(entity)]
         return [_written(item) for item in value]
     if kind is Entity:

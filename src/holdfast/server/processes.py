@@ -72,7 +72,7 @@ class ProcessGroup:
         self._serve = serve
         self._running: dict[int, int] = {}  # the pipe for the report of each process, by its id
         self._ready: dict[int, Report] = {}
-        self._restarts: list[float] = []  # when to replace those that have ended
+        self._restarts: list[float] = []  # when to replace processes that have ended
         self._stopping = False
         self._failure: Report | None = None
 
@@ -200,7 +200,7 @@ def _die_with(parent: int) -> None:
     library: Any = ctypes.CDLL(None)
     if hasattr(library, "prctl"):
         library.prctl(_DIE_WITH_PARENT, signal.SIGTERM)
-        if os.getppid() != parent:  # it died before that
+        if os.getppid() != parent:  # the parent died before this call
             os._exit(1)
 
 

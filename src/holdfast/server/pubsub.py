@@ -1,4 +1,4 @@
-"""SUBSCRIBE and its relatives: notices as messages on channels, or (NOTICES) as they are.
+"""SUBSCRIBE and related commands: notices as messages on channels, or (NOTICES) as they are.
 
 `PUBLISH` reaches subscribers on every server of the store: it leaves a notice.
 """
@@ -52,9 +52,9 @@ def unsubscribe(session: RespSession, words: wire.Command) -> Plan:
 
 @command("NOTICES")
 def notices(session: RespSession, words: wire.Command) -> Plan:
-    """`NOTICES [topic]`: the notices of this space whose topics begin so, from now on.
+    """`NOTICES [topic]`: the notices of this space whose topics begin with `topic`, from now on.
 
-    Each is sent as `notice`, its topic and its payload: what a subscriber of a store hears.
+    Each is sent as `notice`, its topic and its payload, like the notices of a store's subscription.
     """
     if len(words) > 2:
         return wrong_arguments("notices")
@@ -70,7 +70,7 @@ def notices(session: RespSession, words: wire.Command) -> Plan:
 
 @command("PUBLISH")
 def publish(session: RespSession, words: wire.Command) -> Plan:
-    """`PUBLISH channel text`: the number of subscriptions of this server that hear it."""
+    """`PUBLISH channel text`: returns the number of subscriptions on this server that get it."""
     if len(words) != 3:
         return wrong_arguments("publish")
     channel, space = words[1], session.space
@@ -81,7 +81,7 @@ def publish(session: RespSession, words: wire.Command) -> Plan:
     count = session.dispatcher.subscribers.count
 
     def hearing(_: object) -> bytes:
-        # Counted now: if this has created the space, those who waited for it hear it too.
+        # Counted now: if this write created the space, those who waited for it get it, too.
         return wire.integer(count(space.prefix, channel))
 
     return Write(space, lambda tx: tx.publish(notice), hearing)

@@ -1,6 +1,6 @@
-"""Records how a server is doing, for the charts of the dashboard: bounded, and in metrics.
+"""Records metrics of the server for the charts of the dashboard, in bounded memory.
 
-What happens is counted in memory, in a fraction of a microsecond for an operation, and written each
+Events are counted in memory, in a fraction of a microsecond per operation, and written every
 `RECORD_SECONDS` in one transaction, to the space `system`:
 
 - `requests` and `errors` by protocol, `calls` and `failures` by operation: counters;
@@ -73,14 +73,16 @@ _SLOW_SCHEMA: Final = {
     "index": [{"type": "hash", "attribute": "server"}],
 }
 _STEPS: Final = 4  # buckets for each doubling: a time is known within 12 %
-_SHOWN_MEMBERS: Final = 10  # of a list or an object among the arguments of a slow call
-_BUCKETS: Final = 64 * _STEPS + 2 * _STEPS  # of all times that have 64 bits, in nanoseconds
+_SHOWN_MEMBERS: Final = (
+    10  # members of a list or an object that are shown of a slow call's arguments
+)
+_BUCKETS: Final = 64 * _STEPS + 2 * _STEPS  # for all times of 64 bits, in nanoseconds
 
 TimedWork: TypeAlias = Callable[[msgspec.Struct, Any], Any]
 
 
 class SlowCall(msgspec.Struct, frozen=True, order=True):
-    """An operation that took long, with the beginning of its arguments."""
+    """A slow operation, with the beginning of its arguments."""
 
     seconds: float
     at: float
@@ -89,14 +91,14 @@ class SlowCall(msgspec.Struct, frozen=True, order=True):
 
 
 class Times:
-    """How often something took about how long, in buckets that double every `_STEPS`."""
+    """A histogram of durations, with buckets that double every `_STEPS`."""
 
     __slots__ = ("buckets", "errors", "told", "told_errors")
 
     def __init__(self) -> None:
         self.buckets = [0] * _BUCKETS
         self.errors = 0
-        self.told = [0] * _BUCKETS  # of them, those that were written
+        self.told = [0] * _BUCKETS  # the counts that were written already
         self.told_errors = 0
 
     def add(self, nanoseconds: int) -> None:
@@ -105,7 +107,8 @@ class Times:
         self.buckets[bits * _STEPS + (nanoseconds >> bits - 3) if bits > 3 else 0] += 1
 
     def changes(self) -> tuple[dict[float, int], int]:
-        """Returns the new times, in milliseconds with their numbers, and how many errors."""
+        """Returns the new durations, in milliseconds with their counts, and the number of
+        errors."""
         now, errors = list(self.buckets), self.errors
         found = {
             _middle_ms(at): number - before
@@ -126,7 +129,7 @@ def _middle_ms(bucket: int) -> float:
 
 
 class _Works(dict[str, TimedWork]):
-    """The works of operations by their names, each made when it is first asked for."""
+    """The works of operations by name, each made when it is first needed."""
 
     def __init__(self, make: Callable[[Operation], TimedWork]) -> None:
         self._make = make
@@ -166,14 +169,14 @@ class Recorder:
     # --- counting --------------------------------------------------------------------------------
 
     def work_of(self, operation: Operation, arguments: msgspec.Struct) -> Callable[[Any], Any]:
-        """Returns the operation as work on a transaction, or on a store, that is timed."""
+        """Returns the operation as timed work on a transaction, or on a store."""
         return partial(self.works[operation.full_name], arguments)
 
     def _timed_work(self, operation: Operation) -> TimedWork:
-        """Returns an operation that counts its calls by how long they take.
+        """Returns an operation that counts its calls by duration.
 
-        It is made once, and a call costs two looks at the clock and one bucket: recording may not
-        cost 2 % of a job.
+        It is made once, and a call costs two clock readings and one bucket: recording may not cost
+        2 % of a job.
         """
         times = self._calls.setdefault(operation.full_name, Times())
         call, layer_name = operation.call, operation.layer
@@ -197,7 +200,7 @@ class Recorder:
         return self._counting_refusals(work) if operation.full_name in _LIMITS else work
 
     def _counting_refusals(self, work: TimedWork) -> TimedWork:
-        """Returns work that asks limits, and counts which of them have refused."""
+        """Returns work that counts which limits have refused."""
 
         def limited(arguments: msgspec.Struct, tx: Any) -> Any:
             try:
@@ -226,7 +229,7 @@ class Recorder:
             self._tracer.committed(transactions)
 
     def touch(self, spaces: Iterable[bytes]) -> None:
-        """Spaces were written to, by whichever process."""
+        """Notes spaces that were written to, by any process."""
         if self.is_on:
             self._touched.update(spaces)
 
@@ -242,7 +245,7 @@ class Recorder:
     # --- writing ---------------------------------------------------------------------------------
 
     async def run(self, dispatcher: "Dispatcher") -> None:
-        """Writes what was counted, while the server runs."""
+        """Writes the counts regularly, while the server runs."""
         if not self.is_on:
             return
         loop = asyncio.get_running_loop()
@@ -251,11 +254,11 @@ class Recorder:
                 await asyncio.sleep(RECORD_SECONDS)
                 try:
                     await loop.run_in_executor(thread, self.write)
-                except HoldfastError as error:  # what was counted meanwhile is lost
+                except HoldfastError as error:  # the counts since the last write are lost
                     dispatcher.report(error)
 
     def write(self) -> None:
-        """Writes what is new, in one transaction; nothing if nothing is."""
+        """Writes the new counts in one transaction, if there are any."""
         writes = [*self._counted(), *self._jobs()]
         slow = self._new_slow()
         if writes or slow is not None:
@@ -308,7 +311,8 @@ class Recorder:
     # --- jobs ------------------------------------------------------------------------------------
 
     def _jobs(self) -> list[Write]:
-        """Returns the totals of queues in spaces that were written to, of so many queues."""
+        """Returns the totals of queues in the spaces that were written to, for at most so many
+        queues."""
         writes: list[Write] = []
         looked = 0
         touched, self._touched = self._touched, set()
@@ -361,8 +365,8 @@ def _record(metric: str, entity: list[str] | None, value: float, count: int) -> 
 
 
 def _shortened(arguments: msgspec.Struct) -> str:
-    """Returns the beginning of the arguments as text; secrets are not among those of operations
-    that take long, except passwords, which are not shown."""
+    """Returns the beginning of the arguments as text, without passwords; operations that take long
+    have no other secrets."""
     given = {
         name: value
         for name, value in msgspec.structs.asdict(arguments).items()

@@ -1,4 +1,4 @@
-"""Hints for clients that take the server for Redis.
+"""Hints for users who take the server for Redis.
 
 Holdfast speaks Redis' protocol and has its own commands; a few of Redis' names belong to Qless'
 and Meduza's clients. A user who tries `SET a 1` is told what to use instead.
@@ -48,6 +48,7 @@ _ADVICE: Final[dict[str, str]] = {
 
 
 def advice_for(name: str) -> str:
-    """Returns what to use instead of a command of Redis, as the end of an error; else nothing."""
+    """Returns what to use instead of a Redis command, as the end of an error message; "" if
+    unknown."""
     found = _ADVICE.get(name.upper())
     return f"{found}; HELP lists all operations." if found else ""

@@ -1,7 +1,7 @@
 """One connection of the RESP server: any Redis client in any language.
 
-A connection is a queue of commands. Reads are answered at once; writes that follow each other are
-given to the next group together, and replies keep the order of the commands. What a command does
+A connection is a queue of commands. Reads are answered at once; successive writes are passed to the
+next group together, and replies keep the order of the commands. What a command does
 is in `commands.py` and in `compat/`; this file has packets, order and limits.
 """
 
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from holdfast import wire
 from holdfast.compat.meduza import resp as meduza
-from holdfast.compat.qless import resp as qless  # noqa: F401  # it serves commands
-from holdfast.compat.qless import resp_keys  # noqa: F401  # and so does this
+from holdfast.compat.qless import resp as qless  # noqa: F401  # registers commands
+from holdfast.compat.qless import resp_keys  # noqa: F401  # registers commands
 from holdfast.engine.contract import Outcome
 from holdfast.errors import HoldfastError
 from holdfast.limits import (
@@ -29,7 +29,7 @@ from holdfast.limits import (
     PARSED_PER_TURN_BYTES,
     SMALL_REQUESTS_BYTES,
 )
-from holdfast.server import connection_commands, pubsub, word_commands  # noqa: F401  # they serve commands
+from holdfast.server import connection_commands, pubsub, word_commands  # noqa: F401  # register commands
 from holdfast.server.commands import plan_of
 from holdfast.server.resp_session import Change, Later, Plan, Read, RespSession, Steps, Write
 from holdfast.server.slow_clients import SlowClientWatch
@@ -51,23 +51,23 @@ class RespConnection(asyncio.Protocol):
         self._turns = server.dispatcher.turns
         self.reader = wire.CommandReader(meduza.ARGUMENT_BYTES)
         self._commands: deque[wire.Command] = deque()
-        self._unparsed = b""  # what has come, until the others have had their turn
+        self._unparsed = b""  # data that arrived, parsed once the others have had their turn
         self._parses_later = False
-        self._received = 0  # bytes that have come and are not answered
-        self._taken = 0  # of the memory that all clients share
-        self._planned: Plan | None = None  # planned already, and waiting for the writes before it
+        self._received = 0  # bytes that arrived and are not answered yet
+        self._taken = 0  # bytes of the memory budget that all clients share
+        self._planned: Plan | None = None  # already planned, waiting for the writes before it
         self._waits = False  # for a commit, a thread or a notice
         self._awaited: asyncio.Future[Any] | None = None
-        self._goes_on_later = False  # others are before it
+        self._goes_on_later = False  # others have their turn first
         self._pauses = False  # the client sends faster than it is answered
         self._stalled = False  # the client does not read
         self._closing = False
-        # Nothing is held or to be closed, as between two requests of most clients; at most a write
-        # waits that came alone.
+        # Nothing is held or about to close, as between two requests of most clients; at most one
+        # single write waits.
         self._is_clear = False
         self._delayed = b""  # a reply that is sent at the end of this turn
         self.last_heard = time.monotonic()
-        self.command_began = 0.0  # the one of which only a part has come; 0 without any
+        self.command_began = 0.0  # when the incomplete command began; 0 if there is none
 
     # --- asyncio's side ---------------------------------------------------------------------------
 
@@ -99,7 +99,7 @@ class RespConnection(asyncio.Protocol):
     def _released(self) -> Iterator[None]:
         """Releases what the client has sent, in steps: it may be a million words.
 
-        Nothing of it is left to the collector, which comes later and takes all of it at once.
+        Nothing of it is left to the garbage collector, which would free all of it at once.
         """
         yield from self.reader.release()
         while self._commands:
@@ -135,9 +135,9 @@ class RespConnection(asyncio.Protocol):
             self._take(whole, len(data))
 
     def _answer_only(self, data: bytes) -> bool:
-        """Answers the one command that `data` is, with nothing before it that waits. Returns False,
-        and has done nothing, if it is anything else, or has to wait for a turn. Most packets are
-        such, and none of the limits of a queue of commands can be reached by them."""
+        """Answers the single command in `data`, if nothing before it waits. Returns False, without
+        having done anything, if it is anything else, or has to wait for its turn. Most packets are
+        like this, and can't reach any limit of a queue of commands."""
         session, turns = self.session, self._turns
         if session.batch is not None or turns.is_over():
             return False
@@ -164,8 +164,8 @@ class RespConnection(asyncio.Protocol):
     def _send_soon(self, reply: bytes) -> None:
         """Sends a small reply at the end of this turn, together with those of other clients.
 
-        Each reply that finds its client asleep has to wake it, which costs more than most requests.
-        Together, they mostly find it awake.
+        A reply to a sleeping client has to wake it, which costs more than most requests. Sent
+        together, the replies usually find it awake.
         """
         if self._delayed or len(reply) > MAX_DELAYED_REPLY_BYTES:
             self._write([reply])
@@ -177,16 +177,16 @@ class RespConnection(asyncio.Protocol):
             delayed.append(self)
 
     def send_delayed(self) -> None:
-        """Sends what was delayed to the end of the turn."""
+        """Sends the reply that was delayed to the end of the turn."""
         if reply := self._delayed:
             self._delayed = b""
             self._transport.write(reply)
 
     def _parse(self, data: bytes) -> None:
-        """Makes commands of what has come; what is much, in several turns."""
+        """Parses what has arrived into commands; if it is large, in several turns."""
         most = max(PARSED_PER_TURN_BYTES, self.reader.awaited)
         commands = self.reader.feed(data[:most])
-        if len(data) > most and self.reader.error is None:  # or nothing can follow
+        if len(data) > most and self.reader.error is None:  # after an error nothing can follow
             self._parse_later(data[most:])
         self._take(commands, min(len(data), most))
 
@@ -196,7 +196,7 @@ class RespConnection(asyncio.Protocol):
         self._turns.put(self._parse_on)
 
     def _take(self, commands: list[wire.Command], size: int) -> None:
-        """Answers commands that have come, as far as it is their turn."""
+        """Answers the commands that have arrived, as far as it is their turn."""
         if commands:
             self._commands.extend(commands)
             self.command_began = 0.0
@@ -214,12 +214,12 @@ class RespConnection(asyncio.Protocol):
         self._parses_later = False
         data, self._unparsed = self._unparsed, b""
         if not self._transport.is_closing():
-            self._bound_by_identity()  # who may have logged in meanwhile
+            self._bound_by_identity()  # the client may have logged in meanwhile
             self._parse(data)
         self._pause_if_queue_is_full()
 
     def eof_received(self) -> bool:
-        """Answers what the client sent before it ended; no wait outlives it."""
+        """Answers what the client sent before it closed; waits are cancelled."""
         self._closing = True
         self._is_clear = False
         self.send_delayed()
@@ -229,7 +229,7 @@ class RespConnection(asyncio.Protocol):
         return not self._server.has_tls and self._turns.ends_later(self._transport.close)
 
     def pause_writing(self) -> None:
-        # The client does not read: it gets no further answers until it does, and not forever.
+        # The client does not read: it gets no further answers until it does, or is dropped.
         self._stalled = True
         self._is_clear = False
         self._server.dispatcher.back_pressure.add(self)
@@ -247,7 +247,7 @@ class RespConnection(asyncio.Protocol):
         self._transport.abort()
 
     def finish(self) -> None:
-        """Answers what has come and closes."""
+        """Answers what has arrived, and closes."""
         self._closing = True
         self._is_clear = False
         self.send_delayed()
@@ -286,7 +286,7 @@ class RespConnection(asyncio.Protocol):
             elif type(plan) is Steps:
                 reply = self._step(plan)
             elif type(plan) is Write or type(plan) is Later:
-                # What was answered before is not held back by what takes its time.
+                # Earlier answers are not held back by a slow command.
                 self._write(replies)
                 self._begin(plan)
                 return
@@ -309,7 +309,7 @@ class RespConnection(asyncio.Protocol):
             if (size := sum(map(len, replies))) <= LARGE_PIECE_BYTES:
                 self._transport.write(b"".join(replies))
             else:
-                for reply in replies:  # uncopied; `writelines` of Python 3.12.1 pauses nobody
+                for reply in replies:  # not copied; `writelines` never pauses in Python 3.12.1
                     self._transport.write(reply)
                 self._turns.sent(size)
 
@@ -317,7 +317,7 @@ class RespConnection(asyncio.Protocol):
         if self._commands or self._planned is not None:
             self._go_on_later()
         elif self._parses_later:
-            pass  # more of what has come is about to be parsed
+            pass  # more data is about to be parsed
         elif self.reader.error is not None:
             self._answer_and_close(wire.last_words(self.reader.error))
         elif self._closing:
@@ -353,7 +353,7 @@ class RespConnection(asyncio.Protocol):
         return plan
 
     def _step(self, steps: Steps) -> bytes:
-        """Takes one step; those that follow it come next, maybe in another turn."""
+        """Takes one step; the next ones follow, perhaps in another turn."""
         try:
             part = next(steps.parts)
         except StopIteration:
@@ -377,9 +377,9 @@ class RespConnection(asyncio.Protocol):
             self._server.loop.call_soon(self._resume, [self.session.failure(plan, error)])
 
     def _commit(self, first: Write) -> None:
-        """Gives the write, and those that follow it directly, to the next group."""
+        """Passes the write, and those that directly follow it, to the next group."""
         session = self.session
-        if not self._commands:  # as it mostly is: who waits for each answer sends one at a time
+        if not self._commands:  # the usual case: most clients wait for each answer
             self._give_to_group(
                 [first], lambda outcomes: self._resume([session.reply(first, outcomes[0])])
             )
@@ -387,7 +387,7 @@ class RespConnection(asyncio.Protocol):
         writes = [first]
         while len(writes) < MAX_GROUP_TRANSACTIONS and (plan := self._next_plan()) is not None:
             if not isinstance(plan, Write):
-                # It may read what these write, so it waits.
+                # It may read what these writes change, so it waits.
                 self._planned = plan
                 break
             writes.append(plan)
@@ -396,7 +396,7 @@ class RespConnection(asyncio.Protocol):
         )
 
     def _replies(self, writes: list[Write], outcomes: list[Outcome[Any]]) -> Iterator[None]:
-        """Replies to many writes, each of which may take its time."""
+        """Replies to many writes, each of which may take time."""
         replies = []
         for write, outcome in zip(writes, outcomes, strict=True):
             replies.append(self.session.reply(write, outcome))
@@ -405,7 +405,7 @@ class RespConnection(asyncio.Protocol):
 
     def _give_to_group(self, writes: list[Write], answered: Answer) -> None:
         try:
-            # What a client has sent is done, even if it did not wait for the answer.
+            # A write is made even if its client did not wait for the answer.
             is_small = self._received + self.session.held_bytes <= MAX_SMALL_REQUEST_BYTES
             self._server.dispatcher.write_groups.put(writes, answered, is_small=is_small)
         except HoldfastError as error:
@@ -431,7 +431,7 @@ class RespConnection(asyncio.Protocol):
         if self._transport.is_closing():
             return
         self._write(replies)
-        if self._is_clear:  # nothing has come since
+        if self._is_clear:  # nothing has arrived since
             self._received = 0
         elif not self.is_busy:
             if self._commands or self._planned is not None:
@@ -448,7 +448,7 @@ class RespConnection(asyncio.Protocol):
         self.reader.max_bytes = MAX_STRANGER_BYTES if is_stranger else self._bounds.request_bytes
 
     def _pause_if_queue_is_full(self) -> None:
-        """Reads no further while more has come than the client may have under way."""
+        """Stops reading while the client has as many commands in progress as it may."""
         full = (
             len(self._commands) > self._bounds.pipelined
             or (self._received > MAX_PIPELINED_BYTES and bool(self._commands))
@@ -463,8 +463,8 @@ class RespConnection(asyncio.Protocol):
                 self._transport.resume_reading()
 
     def _pause_if_memory_is_short(self) -> None:
-        """Counts large requests, and the commands of an open batch, among those of all clients,
-        which share a bound."""
+        """Counts large requests, and the commands of an open batch, towards the memory budget that
+        all clients share."""
         if not self.is_busy:
             self.session.let_go()
         held = self._received + self.session.held_bytes
@@ -478,7 +478,7 @@ class RespConnection(asyncio.Protocol):
                 self._answer_and_close(self.session.error(error))
 
     def _send(self, data: bytes) -> None:
-        """Sends what was not asked for: messages of subscriptions."""
+        """Sends messages of subscriptions."""
         if self._transport.is_closing():
             return
         self.send_delayed()

@@ -1,4 +1,4 @@
-"""The RESP server: it listens, and keeps the list of its connections."""
+"""The RESP server: accepts connections and keeps the list of them."""
 
 import asyncio
 import ssl
@@ -11,13 +11,13 @@ from holdfast.server.dispatcher import Dispatcher
 from holdfast.server.listening import listen
 from holdfast.server.resp import RespConnection
 
-_LOOK_SECONDS: Final = 0.25  # between two looks at those who are still there when it closes
+_LOOK_SECONDS: Final = 0.25  # between two looks at the connections that are left when it closes
 
 _SENT_AT_ONCE: Final = 16  # small replies, before a look at the clock
 
 
 class RespServer:
-    """Listens, and keeps the list of connections."""
+    """Accepts connections and keeps the list of them."""
 
     def __init__(self, dispatcher: Dispatcher) -> None:
         self.dispatcher = dispatcher
@@ -56,7 +56,7 @@ class RespServer:
             self._empty.set()
 
     def send_soon(self) -> None:
-        """Sends the delayed replies when all connections have been read from."""
+        """Sends the delayed replies once all connections have been read from."""
         self.loop.call_soon(self._send_delayed)
 
     def _send_delayed(self) -> None:
@@ -69,7 +69,7 @@ class RespServer:
                 return
 
     async def close(self) -> None:
-        """Accepts no more connections, and lets each finish what it has begun."""
+        """Accepts no more connections, and lets each one finish its requests."""
         self._closed = True
         for server in self._servers:
             server.close()
@@ -79,7 +79,7 @@ class RespServer:
             connection.finish()
         deadline = self.loop.time() + SERVER_DRAIN_SECONDS
         while self._connections and self.loop.time() < deadline:
-            for connection in self._connections:  # who reads nothing is not waited for
+            for connection in self._connections:  # clients that read nothing are not waited for
                 self.dispatcher.back_pressure.add(connection)
             self._empty.clear()
             with suppress(TimeoutError):

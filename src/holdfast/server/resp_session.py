@@ -1,7 +1,7 @@
 """The state of a RESP client: its protocol, space, open batch and subscriptions.
 
-A session makes of each command a *plan*, without running it: bytes that are the reply already, a
-`Read` for a view, a `Write` for the next group, a `Later` for what takes its time, a `Change` of
+A session turns each command into a *plan*, without running it: bytes that are the reply already, a
+`Read` for a view, a `Write` for the next group, a `Later` for what takes time, a `Change` of
 the session itself, or `Steps` for several turns of the loop. The connection runs plans in order;
 `MULTI` collects them, and `EXEC` makes one transaction of all.
 """
@@ -36,19 +36,21 @@ from holdfast.server.subscribers import Kind, Seat, layer_of
 from holdfast.store import Space, Tx, View
 
 _clock: Final = time.monotonic
-_PLAN_BYTES: Final = 512  # that a queued command takes beside its words
+_PLAN_BYTES: Final = 512  # memory of a queued command besides its words
 Encode: TypeAlias = Callable[[Any], bytes]
 
 
 class Read(NamedTuple):
-    """Reads that run on a view, or inside of a batch."""
+    """A read that runs on a view, or inside a batch."""
 
     space: Space
     work: Callable[[View], Any]
     encode: Encode
-    fail: Callable[[HoldfastError], bytes] | None = None  # where errors have their own form
+    fail: Callable[[HoldfastError], bytes] | None = (
+        None  # for commands whose errors have a form of their own
+    )
     kind: str = ""  # of operation; see large_reads.py
-    is_large: bool = False  # it would hold up all others on the loop
+    is_large: bool = False  # on the loop it would hold up everyone else
     traced: TracedCall | None = None
 
 
@@ -63,25 +65,25 @@ class Write(NamedTuple):
 
 
 class Later(NamedTuple):
-    """Something that takes its time and holds neither a transaction nor the loop."""
+    """Something that takes time, but holds neither a transaction nor the loop."""
 
     start: Callable[[], asyncio.Future[Any]]
-    encode: "Callable[[Any], Plan]"  # most give bytes
+    encode: "Callable[[Any], Plan]"  # most return bytes
     fail: Callable[[HoldfastError], bytes] | None = None
     traced: TracedCall | None = None
-    is_decoding: bool = False  # a large request, in a thread; then `encode` gives the plan of it
+    is_decoding: bool = False  # a large request is decoded in a thread; `encode` returns its plan
 
 
 class Change(NamedTuple):
-    """A change of the session, made when its turn comes: what was sent before is not touched."""
+    """A change of the session, made when its turn comes: earlier commands are not affected."""
 
     make: Callable[[], bytes]
 
 
 class Steps(NamedTuple):
-    """Much to do before the loop can run a plan, or for many replies to one command.
+    """Work for several turns of the loop, before a plan or for many replies to one command.
 
-    Each step gives a part of the reply, or nothing yet; the last one may give another plan.
+    Each step yields a part of the reply, or nothing yet; the last one may yield another plan.
     """
 
     parts: "Iterator[Plan | None]"
@@ -109,18 +111,20 @@ class RespSession:
         self.is_exact = False  # see `exact` in connection_commands.py
         self.integers_as_text = False  # see `bigint` there
         self.identity = dispatcher.authenticator.anonymous()
-        self.users_version = dispatcher.authenticator.version  # that `identity` is of
+        self.users_version = dispatcher.authenticator.version  # to which `identity` belongs
         self.quits = False
         self.batch: list[Plan] | None = None
         self.batch_failed = False
         self._batch_bytes = 0
-        self._batch_words = 0  # commands of it
-        # What ends them; most are no more than a seat, or many would be much for the collector.
+        self._batch_words = 0  # commands in the batch
+        # What ends them; most are only a seat, as many objects would burden the garbage collector.
         self.subscriptions: dict[tuple[Kind, bytes], Seat | Callable[[], None]] = {}
         self._seats: dict[bytes, Seat] = {}  # by the prefix of the space
-        self.permitted: set[str] = set()  # operations, until who or where changes
+        self.permitted: set[str] = (
+            set()
+        )  # operations that were checked, until identity or space changes
         self.scripts: dict[bytes, Dialect] = {}  # of Qless, that this client has loaded
-        self.has_flushed_scripts = False  # it knows none that others have loaded
+        self.has_flushed_scripts = False  # then it knows no scripts of others either
         self.trace_context: dict[str, str] = {}  # of the next call; see `trace`
 
     @property
@@ -138,7 +142,7 @@ class RespSession:
         return self.identity
 
     def log_in(self, identity: Identity | None) -> None:
-        """Makes all further commands those of `identity`; None is a client that has to log in."""
+        """Runs all further commands as `identity`; None is a client that has to log in."""
         self.identity = identity
         self.permitted.clear()
 
@@ -148,16 +152,16 @@ class RespSession:
         self.permitted.add(operation.full_name)
 
     def may_enter(self, space: str) -> bool:
-        """Returns whether this client has any grant there."""
+        """Returns whether this client has any grant in that space."""
         return any(grant.space in ("*", space) for grant in self.who().grants)
 
     def enter(self, space: Space, name: str, database: int) -> None:
-        """Makes all further commands work on `space`."""
+        """Runs all further commands in `space`."""
         self.space, self.space_name, self.database = space, name, database
         self.permitted.clear()
 
     def reset(self) -> None:
-        """Makes the session as new."""
+        """Returns the session to its initial state."""
         for _ in self.leave_all():
             pass
         self.protocol, self.name, self.batch, self.batch_failed = 2, b"", None, False
@@ -178,7 +182,7 @@ class RespSession:
             yield
 
     def release(self) -> Iterator[None]:
-        """Ends it, in steps: the client is gone, and nobody hears it any more."""
+        """Releases the session of a client that is gone, in steps."""
         self.send = _unheard
         yield from self.leave_all()
         while self.batch:
@@ -192,7 +196,7 @@ class RespSession:
         return [channel for known, channel in self.subscriptions if known == kind]
 
     def refuse_too_many(self, kind: Kind, channels: Collection[bytes]) -> None:
-        """Raises if it would listen to more than one connection may."""
+        """Raises if the client would have more subscriptions than allowed."""
         most = MAX_SUBSCRIPTIONS if kind == "subscribe" else MAX_PATTERNS
         if len(self.subscriptions) + len(channels) > most and (
             len({*self.channels(kind), *channels}) > most
@@ -225,7 +229,7 @@ class RespSession:
         self.subscriptions[kind, channel] = self.dispatcher.listen(space, begin)
 
     def _seat(self, prefix: bytes, space: str) -> Seat:
-        """Returns this client among those who hear a space."""
+        """Returns this client's seat among the listeners of a space."""
         if (seat := self._seats.get(prefix)) is None:
             seat = self._seats[prefix] = Seat(self, space, prefix)
         return seat
@@ -285,20 +289,20 @@ class RespSession:
         return reply
 
     def later(self, read: Read) -> Later:
-        """A read that waits for a network, or that is large, in a thread."""
+        """Plans a read that waits for the network, or is large, for a thread."""
         return Later(
             lambda: self.dispatcher.read_in_thread(_on_view(read)), bytes, read.fail, read.traced
         )
 
     def change(self, change: Change) -> bytes:
-        """Makes a change of the session."""
+        """Applies a change of the session."""
         try:
             return change.make()
         except HoldfastError as error:
             return self.error(error)
 
     def reply(self, write: Write, outcome: Outcome[Any]) -> bytes:
-        """Returns the reply to a write that has been committed."""
+        """Returns the reply to a committed write."""
         if outcome.error is not None:
             return self.failure(write, outcome.error)
         try:
@@ -307,10 +311,9 @@ class RespSession:
             return self.failure(write, error)
 
     def next_of(self, later: Later, done: asyncio.Future[Any]) -> Plan:
-        """Returns the reply to what has taken its time, or the plan of a request that has been
-        decoded."""
-        # Raised here, an error would hold this frame, and this frame the future that holds it: the
-        # collector would have to find every refused login and every bad request.
+        """Returns the reply of a `Later`, or the plan of a request that has been decoded."""
+        # An error raised here would refer to this frame, and the frame to the future with it:
+        # a cycle for the garbage collector with every refused login and every bad request.
         if (failed := done.exception()) is not None:
             return self.failure(later, failed)
         try:
@@ -340,7 +343,7 @@ class RespSession:
         return wire.error(f"{known.code.upper()} {known}{where}")
 
     def _exact_error(self, error: BaseException, known: HoldfastError) -> bytes:
-        """Returns an error as an object, of which a client makes the very same error again."""
+        """Returns an error as an object, from which a client recreates the same error."""
         facts = errors.facts_of(known)
         facts["position"] = getattr(error, "position", None)
         return wire.error(f"{known.code.upper()} {msgspec.json.encode(facts).decode()}")
@@ -357,7 +360,7 @@ class RespSession:
         return self._batch_bytes and self._batch_bytes + _PLAN_BYTES * self._batch_words
 
     def let_go(self) -> None:
-        """Releases what a batch holds."""
+        """Releases the memory of a batch."""
         if self.batch is None:
             self._batch_bytes = self._batch_words = 0
 
@@ -366,11 +369,11 @@ class RespSession:
         assert self.batch is not None
         name = words[0].upper()
         if self.batch_failed:
-            return wire.simple("QUEUED")  # as Redis says it; nothing of it is kept
+            return wire.simple("QUEUED")  # as Redis replies, although the batch has failed
         most = self.dispatcher.bounds.request_bytes
         self._batch_bytes += sum(map(len, words))
         if isinstance(plan, bytes):
-            self._batch_bytes += len(plan)  # a reply that is kept until then
+            self._batch_bytes += len(plan)  # a reply that is kept until `EXEC`
         self._batch_words += 1
         if self._batch_bytes > most:
             refused = RequestTooLarge(f"the commands of a batch have more than {most} bytes")
@@ -396,12 +399,12 @@ class RespSession:
         """Marks an open batch as failed after a refused command: `EXEC` will do nothing."""
         if self.batch is not None:
             self.batch_failed = True
-            self.batch.clear()  # it will not be run
+            self.batch.clear()  # it will not run
             self._batch_bytes = self._batch_words = 0
         return reply
 
     def execute(self) -> Plan:
-        """Executes the batch as one transaction: all of it, or nothing."""
+        """Runs the batch as one transaction: all of it, or nothing."""
         plans, self.batch = self.batch or [], None
         if self.batch_failed:
             return wire.error("EXECABORT Transaction discarded because of previous errors.")
@@ -425,7 +428,7 @@ class RespSession:
         return self.traced("batch", Read(self.space, work, wire.array, is_large=is_large))
 
     def followed(self, name: str, plan: Read | Write | Later) -> Plan:
-        """Returns the plan of a call that is traced; in a batch, only the whole is."""
+        """Returns the plan of a traced call; a batch is traced only as a whole."""
         if self.dispatcher.tracer is None or self.batch is not None:
             return plan
         return self.traced(name, plan)
@@ -440,7 +443,7 @@ class RespSession:
         encode: Callable[[Any], Any] = plan.encode
 
         def end_and_encode(result: Any) -> Any:
-            encoded = encode(result)  # or it fails, and `failure` ends the call
+            encoded = encode(result)  # if this fails, `failure` ends the call
             call.end(None)
             return encoded
 
@@ -450,7 +453,7 @@ class RespSession:
 
 
 def _unheard(data: bytes) -> None:
-    """Sends to a client that is gone."""
+    """Drops messages to a client that is gone."""
 
 
 def _on_view(read: Read) -> Callable[[], bytes]:
@@ -460,5 +463,5 @@ def _on_view(read: Read) -> Callable[[], bytes]:
 def _run_in_batch(plan: Plan, tx: View) -> bytes:
     if isinstance(plan, bytes):
         return plan
-    assert isinstance(plan, Read | Write)  # all else is refused by `collect`
+    assert isinstance(plan, Read | Write)  # `collect` refuses everything else
     return plan.encode(plan.work(tx))  # type: ignore[arg-type]  # with a `Write`, it is a `Tx`

@@ -48,7 +48,7 @@ class BatchStep(msgspec.Struct, forbid_unknown_fields=True):
     """One operation of a batch."""
 
     operation: str  # "jobs.put"
-    arguments: msgspec.Raw = msgspec.Raw()  # what they are is known when the operation is
+    arguments: msgspec.Raw = msgspec.Raw()  # decoded once the operation is known
 
 
 # --- how it is -----------------------------------------------------------------------------------
@@ -56,7 +56,7 @@ class BatchStep(msgspec.Struct, forbid_unknown_fields=True):
 
 @route("GET HEAD", "/livez")
 async def livez(api: HttpApi, request: HttpRequest, found: Found) -> HttpResponse:
-    """Answers that the process runs."""
+    """Answers as long as the process runs."""
     return HttpResponse(b"ok\n", content_type=_PLAIN)
 
 
@@ -77,19 +77,18 @@ async def readyz(api: HttpApi, request: HttpRequest, found: Found) -> HttpRespon
 
 @route("GET HEAD", "/metrics")
 async def metrics(api: HttpApi, request: HttpRequest, found: Found) -> HttpResponse:
-    """Returns the server's own figures, and the queues and the exposed metrics of the default
-    space."""
+    """Returns the server's own metrics, and the queues and exposed metrics of the default space."""
     space = api.dispatcher.store
     who = await api.who(request)
     who.require("read", space=space.name, layer="metrics")
-    # In a thread: it reads the file, to which all that was committed is written before.
+    # In a thread: it flushes all commits, and reads the file.
     figures = {**await api.dispatcher.read_in_thread(space.stats), **api.dispatcher.figures()}
     return await _exposed(api, request, who, space, families(figures))
 
 
 @route("GET HEAD", "/{space}/metrics/prometheus")
 async def space_metrics(api: HttpApi, request: HttpRequest, found: Found) -> HttpResponse:
-    """Returns the queues of a space, and its metrics that say `expose`."""
+    """Returns the queues of a space, and its metrics with `expose`."""
     who = await api.who(request)
     who.require("read", space=found["space"], layer="metrics")
     return await _exposed(api, request, who, await api.dispatcher.space(found["space"]), [])
@@ -98,7 +97,8 @@ async def space_metrics(api: HttpApi, request: HttpRequest, found: Found) -> Htt
 async def _exposed(
     api: HttpApi, request: HttpRequest, who: Identity, space: Space, own: list[Family]
 ) -> HttpResponse:
-    """Returns `own` and the metrics of a space; its queues too, for those who may read its jobs."""
+    """Returns `own` and the metrics of a space; also its queues, for clients that may read its
+    jobs."""
     with_jobs = who.may("read", space=space.name, layer="jobs")
     openmetrics = request.accepts(_OPENMETRICS)
 
@@ -118,7 +118,7 @@ async def openapi(api: HttpApi, request: HttpRequest, found: Found) -> HttpRespo
 
 @route("GET HEAD", "/")
 async def start(api: HttpApi, request: HttpRequest, found: Found) -> HttpResponse:
-    """Leads browsers to the dashboard, and tells programs where everything is."""
+    """Redirects browsers to the dashboard, and tells programs the addresses of everything."""
     host, resp = request.headers.get("host", "localhost"), api.dispatcher.resp_address
     scheme = api.scheme_of(request)
     if not request.accepts("text/html"):
@@ -135,7 +135,7 @@ async def start(api: HttpApi, request: HttpRequest, found: Found) -> HttpRespons
 
 @route("POST", "/{space}/batch")
 async def batch(api: HttpApi, request: HttpRequest, found: Found) -> HttpResponse:
-    """Executes several operations as one transaction: all of them, or none."""
+    """Runs several operations as one transaction: all of them, or none."""
     identity = await api.who(request)
     is_json = request.content_type != MSGPACK
     planned: list[tuple[Operation, Any]] = []
@@ -168,7 +168,7 @@ async def batch(api: HttpApi, request: HttpRequest, found: Found) -> HttpRespons
         for position, (operation, arguments) in enumerate(planned):
             try:
                 result = operation.call(getattr(tx, operation.layer), arguments)
-                # Its bytes count while the batch can still be refused.
+                # Encoded here, because a batch with too large an answer is refused.
                 results.append(msgspec.Raw(_encoder(request, operation)(result)))
                 meter.took(len(results[-1]))
             except Exception as error:
@@ -191,7 +191,7 @@ async def batch(api: HttpApi, request: HttpRequest, found: Found) -> HttpRespons
 
 def _steps(request: HttpRequest, body: bytes) -> list[BatchStep]:
     try:
-        if len(body) > LARGE_PIECE_BYTES:  # it is counted first, which takes a fraction of the time
+        if len(body) > LARGE_PIECE_BYTES:  # counting first takes a fraction of the time
             check_steps(len(decode(request, body, list[msgspec.Raw])))
         steps: list[BatchStep] = decode(request, body, list[BatchStep])
     except msgspec.DecodeError as error:
@@ -200,7 +200,7 @@ def _steps(request: HttpRequest, body: bytes) -> list[BatchStep]:
 
 
 def _encoder(request: HttpRequest, operation: Operation) -> Callable[[Any], bytes]:
-    """Returns what makes the bytes of a result, in the form that the request names."""
+    """Returns the encoder of a result, in the format that the request names."""
     return payloads.encoder(
         operation,
         is_json=request.content_type != MSGPACK,
@@ -209,7 +209,7 @@ def _encoder(request: HttpRequest, operation: Operation) -> Callable[[Any], byte
 
 
 def _reading(request: HttpRequest, operation: Operation) -> Callable[[bytes], Any]:
-    """Returns the decoder of an operation's arguments, in the form that the request names."""
+    """Returns the decoder of an operation's arguments, in the format that the request names."""
     return partial(
         payloads.read_arguments,
         operation,
@@ -233,7 +233,7 @@ def _refuse_every_domain(operation: Operation, space: str) -> None:
 
 
 def read_at_once(found: Found) -> AtOnce | None:
-    """Returns what answers a small call of an operation that reads, with all checks of
+    """Returns the function that answers a small call of a reading operation, with all checks of
     `operation`."""
     name, space_name = f"{found['layer']}.{found['operation']}", found["space"]
     operation = OPERATIONS.get(name)
@@ -271,7 +271,7 @@ def read_at_once(found: Found) -> AtOnce | None:
 
 @route("POST", "/{space}/{layer}/{operation}", at_once=read_at_once)
 async def operation(api: HttpApi, request: HttpRequest, found: Found) -> HttpResponse:
-    """Calls one operation, by the names of `operations.py`."""
+    """Calls one operation, by its name in `operations.py`."""
     operation = find(found["layer"], found["operation"])
     (await api.who(request)).require_operation(operation, found["space"])
     is_json = request.content_type != MSGPACK
@@ -297,7 +297,8 @@ async def _look(
     *,
     is_large: bool,
 ) -> HttpResponse:
-    """A read. Its answer is written where it runs: that of a large one takes its time too."""
+    """Runs a read. Its answer is encoded where it runs, because encoding a large one takes time,
+    too."""
     read = _read(api, request, operation, arguments)
     call = api.traced(request, operation.full_name, space.name)
     looking = api.dispatcher.look(space, read, operation.full_name, arguments, is_large=is_large)

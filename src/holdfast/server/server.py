@@ -1,4 +1,4 @@
-"""A whole server: RESP and HTTP on one store, background work, and an orderly shutdown."""
+"""A complete server: RESP and HTTP on one store, background work, and an orderly shutdown."""
 
 import asyncio
 import logging
@@ -44,7 +44,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     http: Address
     tls_cert: Path | None = None
     tls_key: Path | None = None
-    insecure: bool = False  # listen everywhere, though every client is an admin
+    insecure: bool = False  # listen everywhere, although every client is an admin
     allow_flush: bool = False
     pixel: bool = False
     no_ui: bool = False
@@ -56,7 +56,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     backups: Path | None = None  # the folder for backups that clients ask for
     schemas: Path | None = None  # the folder whose schema files clients may name
     trusted_proxies: tuple[str, ...] = ()  # networks whose X-Forwarded-For is believed
-    allowed_host: tuple[str, ...] = ()  # names that HTTP answers to, beside addresses
+    allowed_host: tuple[str, ...] = ()  # host names that HTTP answers to, besides addresses
     processes: int = 1  # that serve on the same ports
     limits: Bounds = Bounds()
 
@@ -112,7 +112,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
         return Certificate(self.tls_cert, self.tls_key)
 
     def for_dispatcher(self, tracer: CallTracer | None = None) -> DispatcherOptions:
-        """Returns the settings that are not about ports, with what follows all calls."""
+        """Returns the settings that are not about ports, and the tracer."""
         return DispatcherOptions(
             allow_flush=self.allow_flush,
             pixel=self.pixel,
@@ -160,7 +160,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _plain(value: Any) -> Any:
-    """Returns the value of a setting as JSON has it."""
+    """Returns the value of a setting in JSON types."""
     if isinstance(value, Bounds):
         return msgspec.structs.asdict(value)
     if isinstance(value, tuple) and not isinstance(value, Address):
@@ -169,7 +169,7 @@ def _plain(value: Any) -> Any:
 
 
 def _whole(number: float) -> int:
-    """Returns a number of processes; 0, which is none, for one that is not whole."""
+    """Returns a number of processes; 0, which is invalid, if it is not a whole number."""
     return int(number) if number == int(number) else 0
 
 
@@ -209,7 +209,7 @@ async def serve(
     try:
         settings.check(is_open=dispatcher.authenticator.is_open)
         if settings.reaches_others and not settings.insecure:
-            dispatcher.authenticator.never_open()  # also not when the last user is removed later
+            dispatcher.authenticator.never_open()  # not even when the last user is removed later
         await _run(dispatcher, settings, ready)
     finally:
         await dispatcher.close()
@@ -272,7 +272,7 @@ def _listen(settings: ServerSettings) -> tuple[socket.socket, socket.socket | No
 
 
 def _warn(settings: ServerSettings, *ports: Address) -> None:
-    """Logs what others in the network could do."""
+    """Logs what others on the network could do."""
     others = [str(port) for port in ports if not port.is_loopback]
     if others and settings.tls_cert is None:
         _log.warning(

@@ -1,12 +1,12 @@
-"""The server's own figures as scrapers read them: what each counts, and whether it only grows."""
+"""The server's own metrics for Prometheus: what each counts, and whether it only grows."""
 
 from collections.abc import Mapping
 from typing import Final
 
 from holdfast.metrics.prometheus import Family, Sample
 
-# Of the store and this process, in the order in which they are shown. Names of those that only
-# grow end in `_total` on the page, as scrapers want it.
+# Of the store and this process, in display order. Names of those that only grow end in `_total`
+# on the page, as Prometheus expects.
 _GROWING: Final = {
     "commits": "Commits to the store, of all processes.",
     "groups": "Groups of transactions that this server has committed together.",
@@ -33,7 +33,7 @@ _STANDING: Final = {
 
 
 def families(figures: Mapping[str, int]) -> list[Family]:
-    """Returns each figure as a family of one series."""
+    """Returns each figure as a metric family of one series."""
     return [_family(name, number) for name, number in figures.items()]
 
 

@@ -1,7 +1,7 @@
 """Ends the connections of Redis clients that are silent, do not log in, or send too slowly.
 
-A connection is one of a bounded number. Without this, a stranger could hold all of them with a byte
-now and then, of commands that never end.
+The number of connections is limited. Without this, a stranger could occupy all of them by sending a
+byte of an endless command now and then.
 """
 
 import asyncio
@@ -17,22 +17,22 @@ _LEAST_PAUSE_SECONDS: Final = 1.0  # between two looks at a client
 
 
 class Client(Protocol):
-    """A connection, as far as its end depends on the time."""
+    """What the watch needs to know about a connection."""
 
     session: RespSession
     reader: CommandReader
     last_heard: float
-    command_began: float  # the one of which only a part has come; 0 without any
+    command_began: float  # when the incomplete command began; 0 if there is none
 
     @property
     def is_busy(self) -> bool:
-        """Whether the client waits for the server, and not the other way round."""
+        """Whether the client waits for the server, not the server for the client."""
 
     def finish(self) -> None: ...
 
 
 class SlowClientWatch:
-    """Looks at a client from time to time, and ends its connection if it is too slow."""
+    """Checks a client from time to time, and closes its connection if it is too slow."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, bounds: Bounds, client: Client) -> None:
         self._loop = loop
@@ -42,7 +42,7 @@ class SlowClientWatch:
         self._look_in(bounds.idle_seconds)
 
     def end(self) -> None:
-        """Looks no more, and refers to the client no more."""
+        """Stops checking, and drops the reference to the client."""
         self._timer.cancel()
         self._client = None
 
@@ -52,7 +52,7 @@ class SlowClientWatch:
 
     def _look(self) -> None:
         client, now = self._client, time.monotonic()
-        assert client is not None  # or the timer was cancelled
+        assert client is not None  # `end` has cancelled the timer
         rest = client.last_heard + self._bounds.idle_seconds - now
         is_silent = rest <= 0 and not client.session.subscribed
         if not client.is_busy and (is_silent or self._is_too_slow(client, now)):

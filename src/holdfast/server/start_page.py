@@ -1,4 +1,4 @@
-"""The answer for the server's root: addresses for programs, and a page where no dashboard is."""
+"""The server's root: addresses for programs, and a page if there is no dashboard."""
 
 from typing import Final
 from urllib.parse import urlsplit
@@ -44,9 +44,9 @@ curl {{URL}}/default/jobs/queues -d '{{}}'{{REDIS}}</pre>
 
 
 def start_page(host: str, root: str, *, scheme: str = "http", resp: Address | None = None) -> bytes:
-    """Returns the page of a server that is called by that host and mounted below that path.
+    """Returns the page for a server with that host name, mounted below that path.
 
-    `resp` is where Redis clients connect, if they can.
+    `resp` is the address for Redis clients, if there is one.
     """
     redis = "" if resp is None else f"\n{_redis_cli(host, scheme, resp)} {_POP}"
     shown = _PAGE.replace("{URL}", _escape(f"{scheme}://{host}{root}"))
@@ -57,7 +57,7 @@ def start_page(host: str, root: str, *, scheme: str = "http", resp: Address | No
 def start_facts(
     host: str, root: str, *, scheme: str = "http", resp: Address | None = None, ui: bool = True
 ) -> bytes:
-    """Returns the same as JSON: the real addresses of this server, as its caller reaches them."""
+    """Returns the same as JSON: the addresses of this server, as its caller reaches them."""
     url = f"{scheme}://{host}{root}"
     told = {
         "holdfast": VERSION,
@@ -77,7 +77,7 @@ _POP: Final = """JOBS.POP '{"queue": "emails", "worker": "me"}'"""
 
 
 def _redis_cli(host: str, scheme: str, resp: Address) -> str:
-    """Returns the command that reaches the RESP port from where the page is read."""
+    """Returns the redis-cli command that reaches the RESP port from the reader's machine."""
     where = _resp_host(host, resp)
     options = " --tls" if scheme == "https" else ""
     options += "" if where in ("127.0.0.1", "localhost") else f" -h {where}"
@@ -85,7 +85,7 @@ def _redis_cli(host: str, scheme: str, resp: Address) -> str:
 
 
 def _reached(host: str, scheme: str, resp: Address) -> str:
-    """Returns the URL of the RESP port from where the page is read."""
+    """Returns the URL of the RESP port as seen from the reader's machine."""
     where = Address(_resp_host(host, resp), resp.port)
     return f"{'rediss' if scheme == 'https' else 'redis'}://{where}"
 

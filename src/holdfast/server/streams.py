@@ -1,4 +1,4 @@
-"""Paths whose request or answer is a stream: events that come in, notices that go out."""
+"""Paths whose request or response is a stream: incoming events, outgoing notices."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
@@ -60,9 +60,9 @@ def _send_many(events: list[Any], tx: Tx) -> Any:
 
 
 def _are_lines(body: bytes) -> bool:
-    """Returns whether each line is an event, though nobody said so: the first one is whole by
-    itself."""
-    # Of a large body only the beginning is copied.
+    """Returns whether the body has one event per line, without a content type that says so: the
+    first line is complete JSON."""
+    # Copies only the beginning of a large body.
     begin = body[: MAX_STREAM_LINE_BYTES + 1].lstrip()
     first, _, rest = begin.partition(b"\n")
     if first is begin or not (rest.strip() or len(body) > MAX_STREAM_LINE_BYTES + 1):
@@ -80,7 +80,7 @@ async def _one_chunk(body: bytes) -> AsyncIterator[bytes]:
 async def _ingest(
     api: HttpApi, request: HttpRequest, space: Space, chunks: AsyncIterator[bytes]
 ) -> HttpResponse:
-    """Sends a stream step by step; a line that is refused fails alone, as in a batch."""
+    """Sends a stream step by step; a refused line fails alone, as in a batch."""
     accepted, refused = 0, 0
     errors: list[dict[str, Any]] = []
     begin = 0
@@ -105,7 +105,7 @@ async def _ingest(
 def _read_lines(
     begin: int, lines: list[bytes]
 ) -> tuple[list[int], list[Any], list[tuple[int, str]]]:
-    """Returns the events of lines with their positions, and the lines that are not JSON."""
+    """Returns the events of the lines with their positions, and the lines that are not JSON."""
     positions, events, bad = [], [], []
     for position, line in enumerate(lines, begin):
         try:
@@ -117,7 +117,7 @@ def _read_lines(
 
 
 async def _steps(chunks: AsyncIterator[bytes]) -> AsyncIterator[list[bytes]]:
-    """Yields the lines of a stream that are not blank, some at a time."""
+    """Yields the lines of a stream, without blank ones, some at a time."""
     rest, step, size = b"", [], 0
     async for chunk in chunks:
         *lines, rest = (rest + chunk).split(b"\n")
@@ -138,10 +138,9 @@ async def _steps(chunks: AsyncIterator[bytes]) -> AsyncIterator[list[bytes]]:
 
 @route("GET HEAD", "/{space}/events/pixel.gif")
 async def pixel(api: HttpApi, request: HttpRequest, found: Found) -> HttpResponse:
-    """Returns a picture of one pixel that counts who sees it; off unless the server was told
-    otherwise.
+    """Returns a one-pixel image that counts its views; off unless the server was started with it.
 
-    Browsers send no credentials with a picture, so it asks for none.
+    Browsers send no credentials with an image, so it asks for none.
     """
     if not api.dispatcher.allows_pixel:
         raise NotFound("the pixel is off", hint="Start the server with --pixel.")
@@ -170,7 +169,8 @@ async def pixel(api: HttpApi, request: HttpRequest, found: Found) -> HttpRespons
 
 @route("GET HEAD", "/{space}/notices")
 async def notices(api: HttpApi, request: HttpRequest, found: Found) -> HttpResponse:
-    """Notices as server-sent events, from now on; `?topic=` names their beginning."""
+    """Streams notices as server-sent events, from now on; `?topic=` names a prefix of their
+    topics."""
     topic = request.parameter("topic")
     layer, divider, _ = topic.replace(":", ".").partition(".")
     layer = layer if divider else "*"
@@ -193,8 +193,8 @@ async def notices(api: HttpApi, request: HttpRequest, found: Found) -> HttpRespo
 async def _notices(
     api: HttpApi, space: Space, topic: str, may_hear: Callable[[], bool]
 ) -> AsyncGenerator[bytes]:
-    """Ends when the server stops, when more has gathered than a reader may leave unread, or when
-    its reader may hear it no more."""
+    """Yields the events until the server stops, the reader falls too far behind, or it loses its
+    permission."""
     queue: asyncio.Queue[Notice] = asyncio.Queue(MAX_QUEUED_STREAM_NOTICES)
     queued_bytes = 0
     overrun = asyncio.Event()
@@ -238,7 +238,7 @@ async def _notices(
 
 
 def _sent(notice: Notice) -> bytes:
-    """Returns one server-sent event; a short one is written once for all who hear it."""
+    """Returns one server-sent event; a short one is encoded once for all readers."""
     return _event(notice) if len(notice.payload) > MAX_CACHED_KEY_BYTES else _short_event(notice)
 
 
@@ -254,7 +254,7 @@ def _event(notice: Notice) -> bytes:
 
 
 def _lines(payload: bytes) -> list[str]:
-    """Text as it is. What layers say in msgpack comes as JSON, other bytes as base64 in JSON."""
+    """Returns text as it is, msgpack of the layers as JSON, and other bytes as base64 in JSON."""
     try:
         return payload.decode().splitlines() or [""]
     except UnicodeDecodeError:
@@ -267,7 +267,7 @@ def _lines(payload: bytes) -> list[str]:
 
 
 def _as_text(told: Any) -> Any:
-    """Returns bytes, such as keys, as text where they are text."""
+    """Returns bytes, such as keys, as text if they are UTF-8."""
     if isinstance(told, list):
         return [_as_text(each) for each in told]
     return told.decode() if isinstance(told, bytes) else told

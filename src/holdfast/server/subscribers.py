@@ -1,8 +1,8 @@
-"""Subscribers of channels: notices of commits become messages to them.
+"""Subscribers of channels, who get the notices of commits as messages.
 
-A notice's channel is its topic, and for what the qless script publishes that script's own channel.
-Subscribers hear the space that they were in when they subscribed, and of it only the layers that
-they may read.
+A notice's channel is its topic or, for what the qless script publishes, that script's own channel.
+Subscribers get messages of the space that they were in when they subscribed, and only of layers
+that they may read.
 """
 
 from collections.abc import Callable, Iterator
@@ -16,12 +16,12 @@ from holdfast.server.notice_feed import NoticeFeed
 
 Kind = Literal["subscribe", "psubscribe", "notices"]
 
-PUBLISHED: Final = "pubsub."  # the topic of what clients publish themselves
+PUBLISHED: Final = "pubsub."  # the topic prefix of messages that clients publish
 QLESS: Final = b"ql:"  # the channels of the job queue
 
 
 class Subscriber(Protocol):
-    """A client that listens."""
+    """A client with subscriptions."""
 
     @property
     def protocol(self) -> int: ...
@@ -31,10 +31,10 @@ class Subscriber(Protocol):
 
 
 class Seat:
-    """A client among those who hear a space, with all of its subscriptions there.
+    """A client among the listeners of a space, with all of its subscriptions there.
 
-    A subscription has no object of its own: the collector would look at 200,000 of them for longer
-    than the loop may take.
+    A subscription has no object of its own: the garbage collector would take longer for 200,000 of
+    them than the loop may.
     """
 
     __slots__ = ("prefix", "space", "subscriber")
@@ -46,7 +46,7 @@ class Seat:
 
 
 class _Row(dict[Seat, None]):
-    """Those who hear a channel or a pattern, in the order of their coming."""
+    """The listeners of a channel or a pattern, in order of arrival."""
 
     __slots__ = ("glob",)
 
@@ -64,10 +64,12 @@ class Subscribers:
         self._channels: dict[bytes, _Rows] = {}  # by space
         self._patterns: dict[bytes, _Rows] = {}
         self._notice_feed = notice_feed
-        self._end: Callable[[], None] | None = None  # of listening, while there are subscriptions
+        self._end: Callable[[], None] | None = (
+            None  # stops listening; set while there are subscriptions
+        )
 
     def join(self, seat: Seat, kind: Kind, channel: bytes) -> None:
-        """Sends what is heard on a channel or a pattern."""
+        """Adds a subscription to a channel or a pattern."""
         rows = self._tables(kind).setdefault(seat.prefix, {})
         if (row := rows.get(channel)) is None:
             row = rows[channel] = _Row(compile_glob(channel) if kind == "psubscribe" else None)
@@ -76,7 +78,7 @@ class Subscribers:
             self._end = self._notice_feed.listen(self._hear)
 
     def leave(self, seat: Seat, kind: Kind, channel: bytes) -> None:
-        """Ends what `join` began."""
+        """Removes a subscription."""
         tables = self._tables(kind)
         rows = tables[seat.prefix]
         del rows[channel][seat]
@@ -121,15 +123,15 @@ class Subscribers:
 
 
 def _fits(row: _Row, channel: bytes) -> bool:
-    """Returns whether the pattern of a row takes a channel."""
+    """Returns whether the pattern of a row matches a channel."""
     return row.glob is not None and row.glob.fullmatch(channel)
 
 
 def _send(seats: _Row, layer: str, frame: list[bytes]) -> Iterator[None]:
-    written: dict[int, bytes] = {}  # by protocol: those who hear it share one message
+    written: dict[int, bytes] = {}  # by protocol: all listeners share one message
     for seat in list(seats):
         subscriber = seat.subscriber
-        # Some may have left since the first ones were sent it.
+        # Some may have left since the first ones got it.
         if seat in seats and subscriber.may_hear(seat.space, layer):
             protocol = subscriber.protocol
             if protocol not in written:
@@ -139,8 +141,7 @@ def _send(seats: _Row, layer: str, frame: list[bytes]) -> Iterator[None]:
 
 
 def channel_of(notice: Notice) -> bytes | None:
-    """Returns the channel that a notice is heard on; of the job queue's, only those that qless
-    has."""
+    """Returns the channel of a notice; of the job queue's notices, only those that qless has."""
     topic = notice.topic
     if topic.startswith(PUBLISHED):
         return wire.bytes_of(topic.removeprefix(PUBLISHED))
@@ -149,5 +150,6 @@ def channel_of(notice: Notice) -> bytes | None:
 
 
 def layer_of(channel: bytes, topic: str = PUBLISHED) -> str:
-    """Returns which layer someone must be able to read to hear it, or to write to speak there."""
+    """Returns the layer that a client must be able to read in order to listen to a channel, or to
+    write in order to publish on it."""
     return "jobs" if channel.startswith(QLESS) else topic.replace(":", ".").partition(".")[0]

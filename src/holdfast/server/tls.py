@@ -15,7 +15,7 @@ class Certificate:
         self.context = self._read()
 
     def reload(self) -> None:
-        """Reloads the files for new connections; a mistake in them changes nothing."""
+        """Reloads the files for new connections; if they are invalid, nothing changes."""
         self._read()
         self.context.load_cert_chain(self._certificate, self._key)
 
@@ -34,4 +34,4 @@ class Certificate:
 
 
 def _refuse_passphrase() -> str:
-    return ""  # or OpenSSL would ask on the terminal
+    return ""  # otherwise OpenSSL would ask on the terminal

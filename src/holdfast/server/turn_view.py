@@ -1,7 +1,7 @@
 """One view for all reads of a turn of the event loop.
 
-To open a view, and the layers on it, takes as long as most reads. Reads that follow each other in a
-turn share a view as long as nobody commits: each sees what its own view would show.
+Opening a view, and the layers on it, takes as long as most reads. So the reads of one turn share a
+view as long as nobody commits: each sees what its own view would show.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from holdfast.store import Space, View
 
 class _Open(NamedTuple):
     space: Space
-    is_current: Callable[[], bool] | None  # None if that can't be told
+    is_current: Callable[[], bool] | None  # None if the engine can't tell
     view: View
     opened: AbstractContextManager[View]
 
@@ -28,7 +28,7 @@ class TurnView:
         self._ends_soon = False
 
     def of(self, space: Space) -> View:
-        """Returns a view that shows all that was committed before this call."""
+        """Returns a view that shows all commits before this call."""
         if self._open is not None:
             known, is_current, view, _ = self._open
             if known is space and is_current is not None and is_current():
@@ -47,7 +47,7 @@ class TurnView:
         self.end()
 
     def end(self) -> None:
-        """Closes the view: as long as it is open, its pages are not used again."""
+        """Closes the view: while it is open, its pages can't be reused."""
         if self._open is not None:
             (*_, opened), self._open = self._open, None
             opened.__exit__(None, None, None)

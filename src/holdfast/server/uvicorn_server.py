@@ -1,4 +1,4 @@
-"""uvicorn as a part of our event loop: it starts and stops when we say so, within our bounds."""
+"""uvicorn within our event loop: it starts and stops when we say so, and keeps our limits."""
 
 import asyncio
 import math
@@ -42,13 +42,13 @@ try:
 except ImportError as error:
     raise MissingDriver.of_server(error) from error
 
-_PIECE_BYTES: Final = 4_096  # that the parser gets at once: it can't stop in the midst of a piece
-_HELD_BYTES: Final = 4_096  # of a head, or a piece of a stream, that waits for what follows
-_TURN_BYTES: Final = 16_384  # of one connection that are parsed before the others have their turn
+_PIECE_BYTES: Final = 4_096  # the parser gets at once: it can't stop in the middle
+_HELD_BYTES: Final = 4_096  # of a head, or a piece of a stream, that waits for the next write
+_TURN_BYTES: Final = 16_384  # parsed of one connection before the others get a turn
 
 
 class _Flow(FlowControl):
-    """uvicorn's flow control, which reads on only if the connection may take more."""
+    """uvicorn's flow control, which resumes reading only if the connection may take more."""
 
     def __init__(self, transport: asyncio.Transport, may_read: Callable[[], bool]) -> None:
         super().__init__(transport)
@@ -59,13 +59,13 @@ class _Flow(FlowControl):
             super().resume_reading()
 
     def leave(self) -> None:
-        """Refers to the connection no more."""
+        """Drops the reference to the connection."""
         self._may_read = _never
 
 
 class _JoinedWrites:
-    """uvicorn's way to the transport, on which a head waits for the body that mostly follows at
-    once: as two writes they are two calls of the system, and two packets."""
+    """The transport for uvicorn, which holds a head back for the body that usually follows at once:
+    two writes would be two system calls and two packets."""
 
     def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
         self._transport = transport
@@ -77,8 +77,8 @@ class _JoinedWrites:
         if self._held:
             held, self._held = self._held, b""
             if len(data) > LARGE_PIECE_BYTES:
-                # Uncopied. `writelines` of asyncio pauses nobody in Python 3.12.0 to 3.12.8, 3.13.0
-                # and 3.13.1 (CVE-2024-12254).
+                # Without copying. asyncio's `writelines` never pauses in Python 3.12.0 to 3.12.8,
+                # 3.13.0 and 3.13.1 (CVE-2024-12254).
                 self._transport.write(held)
             else:
                 data = held + data
@@ -89,7 +89,7 @@ class _JoinedWrites:
         self._transport.write(data)
 
     def flush(self) -> None:
-        """Sends what no other write has followed."""
+        """Sends what was held back."""
         held, self._held = self._held, b""
         if held and not self.is_closing():
             self._transport.write(held)
@@ -100,33 +100,33 @@ class _JoinedWrites:
 
 
 class BoundedProtocol(DirectAnswers):
-    """The HTTP protocol within our bounds.
+    """The HTTP protocol with our limits.
 
-    It takes as many connections as there may be, and requests whose head is of a sensible size and
-    comes in time. A client has few requests under way, and no further one is begun before it has
-    read enough of the answers before it.
+    It accepts as many connections as allowed, and requests whose head has a sensible size and
+    arrives in time. A client may have a few requests in progress, and the next one begins only when
+    it has read enough of the earlier answers.
     """
 
     dispatcher: Dispatcher  # of the server that it belongs to
     flow: _Flow
     _is_admitted = False
-    _first = b""  # byte that came
-    _unread = 0  # bytes since the last head or piece of a body was complete
-    _has_head = False  # whether a head was complete with what came last
+    _first = b""  # the first byte that arrived
+    _unread = 0  # bytes since the last complete head or piece of a body
+    _has_head = False  # whether the last data completed a head
     _patience: asyncio.TimerHandle | None = None
-    _refusal: HoldfastError | None = None  # why a head is not taken, while the parser is at it
+    _refusal: HoldfastError | None = None  # why the head that is being parsed is refused
     _head_bytes = 0
     _has_host = False
-    _body_left = 0  # bytes of the body, if its length was named
-    _unfed = b""  # what has come, and is not parsed before its time
-    _parses_later = False  # in a turn that has time
-    _waits_to_begin = False  # the next request, until the client has read
-    _active: Any = None  # the request that is being answered; `cycle` is the one that came last
-    _came = 0  # bytes in all
-    _last_words: HoldfastError | None = None  # said when the requests before are answered
+    _body_left = 0  # bytes of the body still to come, if its length is known
+    _unfed = b""  # data that arrived, and is parsed later
+    _parses_later = False  # in a later turn
+    _waits_to_begin = False  # the next request waits until the client has read
+    _active: Any = None  # the request that is being answered; `cycle` is the last one that arrived
+    _came = 0  # bytes received in total
+    _last_words: HoldfastError | None = None  # sent when the earlier requests are answered
 
     def connection_made(self, transport: Any) -> None:
-        # As uvicorn's, without a socket object of Python for each connection.
+        # Like uvicorn's, without creating a Python socket object for each connection.
         self.connections.add(self)
         self.transport = transport
         self.flow = _Flow(transport, self._may_read)
@@ -151,13 +151,13 @@ class BoundedProtocol(DirectAnswers):
         self._unset_keepalive_if_required()
         active = self._active
         if active is not None and active is not self.cycle and not active.response_complete:
-            active.disconnected = True  # uvicorn tells the request that came last, and no other
+            active.disconnected = True  # uvicorn marks only the last request
             active.message_event.set()
         self._release(active, self.cycle)
 
     def _release(self, *requests: Any) -> None:
-        """Has nothing that it refers to refer to it, or every connection were garbage that only the
-        collector finds, and for a flood of them everyone would wait."""
+        """Breaks all reference cycles. Otherwise every connection would be garbage that only the
+        collector finds, and a flood of them would make everyone wait."""
         self.flow.leave()
         self._refusal = self._last_words = self._known_head = self._answered_now = None
         for each in requests:
@@ -188,7 +188,7 @@ class BoundedProtocol(DirectAnswers):
             self._parse_pieces(data)
 
     def _parse_pieces(self, data: bytes) -> None:
-        """Parses what may be many requests, and stops when there are enough of them."""
+        """Parses data that may hold many requests, and stops when there are enough of them."""
         at, turn = 0, 0
         while at < len(data) and not self.transport.is_closing():
             if turn >= _TURN_BYTES or not self._may_begin():
@@ -223,13 +223,13 @@ class BoundedProtocol(DirectAnswers):
             self.flow.resume_reading()
 
     def _may_begin(self) -> bool:
-        """Returns whether the client may have another request under way."""
+        """Returns whether the client may have another request in progress."""
         if self._last_words is not None:
             return False
         return len(self.pipeline) < MAX_PIPELINED_REQUESTS and not self.flow.write_paused
 
     def _may_read(self) -> bool:
-        # The body of a request that waits for others is read when its turn has come.
+        # The body of a waiting request is read when its turn has come.
         fits = not self.pipeline or len(self.cycle.body) <= HIGH_WATER_LIMIT
         return not self._unfed and fits and self._may_begin()
 
@@ -242,7 +242,7 @@ class BoundedProtocol(DirectAnswers):
             return
         if self._unread > MAX_HEAD_BYTES + _PIECE_BYTES:
             self._refuse_in_turn(_head_too_large())
-        elif begins and not self._has_head:  # mostly it comes whole, and needs no patience
+        elif begins and not self._has_head:  # usually it arrives at once, and needs no timer
             self._expect_head()
 
     @property
@@ -272,9 +272,9 @@ class BoundedProtocol(DirectAnswers):
         super().on_header(name, value)
 
     def _refuse_doubtful(self, name: bytes, value: bytes) -> None:
-        """Refuses a head that a proxy in front of the server may read otherwise: then one of them
-        would take for a request what the other one takes for a body. Those with several lengths,
-        or with a length and chunks, are refused by the parser."""
+        """Refuses a head that a proxy in front of the server may read differently: one of the two
+        might take a body for a request. The parser refuses heads with several lengths, or with a
+        length and chunks."""
         if name == b"content-length" and value.isdigit():
             self._body_left = int(value[:20])
         elif name == b"transfer-encoding":
@@ -303,7 +303,7 @@ class BoundedProtocol(DirectAnswers):
 
     def _stop_parsing(self, error: HoldfastError) -> None:
         self._refusal = error
-        raise error  # the parser passes it on as its own error
+        raise error  # the parser raises it as its own error
 
     # --- answers ---------------------------------------------------------------------------------
 
@@ -314,7 +314,7 @@ class BoundedProtocol(DirectAnswers):
         super()._start_asgi_task(cycle, app)
 
     def _is_whole(self) -> bool:
-        """Returns whether the body of the request that is being answered has come."""
+        """Returns whether the body of the request that is being answered has arrived."""
         return not self._active.more_body
 
     def on_response_complete(self) -> None:
@@ -370,7 +370,7 @@ class BoundedProtocol(DirectAnswers):
     # --- refusals --------------------------------------------------------------------------------
 
     def send_400_response(self, msg: str) -> None:
-        """Answers a request that uvicorn can't parse, with the error's usual form."""
+        """Answers a request that uvicorn can't parse, in the usual error format."""
         other = {b"\x16": "TLS", b"*": "RESP"}.get(self._first)
         if self._refusal is not None:
             self._refuse_in_turn(self._refusal)
@@ -381,18 +381,18 @@ class BoundedProtocol(DirectAnswers):
             self._refuse_in_turn(BadInput("this is not a request of HTTP/1.1"))
 
     def _refuse_in_turn(self, error: HoldfastError) -> None:
-        """Refuses what came last, when all that came before it is answered."""
+        """Refuses the last data, once everything before it is answered."""
         active, last = self._active, self.cycle
         if active is None or (active is last and (active.response_complete or active.more_body)):
             self._refuse(error)
             return
-        if last.more_body:  # the refused one has a head, and waits for its turn
+        if last.more_body:  # the refused request has a head, and waits for its turn
             self.pipeline.popleft()
         self._last_words, self._unfed = error, b""
         self.flow.pause_reading()
 
     def _refuse(self, error: HoldfastError) -> None:
-        """Answers without a request to answer, and closes."""
+        """Answers without a request, and closes the connection."""
         said = {"code": error.code, "message": error.message, "hint": error.hint}
         body = msgspec.json.encode({"error": said})
         head = f"HTTP/1.1 {error.status} {HTTPStatus(error.status).phrase}"
@@ -422,7 +422,7 @@ def _never() -> bool:
 
 
 def _address(name: Any) -> tuple[str, int] | None:
-    """Returns the host and the port of a socket's name; other kinds of sockets have none."""
+    """Returns the host and port of a socket's name; None for other kinds of sockets."""
     return (str(name[0]), int(name[1])) if isinstance(name, tuple) else None
 
 
@@ -446,7 +446,7 @@ class HttpServer:
             log_config=None,
             access_log=False,
             server_header=False,
-            proxy_headers=False,  # whose word counts is ours to say: see client_address.py
+            proxy_headers=False,  # we decide which proxies to trust: see client_address.py
             timeout_keep_alive=min(KEEP_ALIVE_SECONDS, math.ceil(bounds.idle_seconds)),
             timeout_graceful_shutdown=SERVER_DRAIN_SECONDS,
         )
@@ -455,7 +455,7 @@ class HttpServer:
         self._server.lifespan = config.lifespan_class(config)
 
     async def open(self, listening: socket.socket) -> None:
-        """As uvicorn's `startup`, with our way to accept connections."""
+        """Like uvicorn's `startup`, but with our own way to accept connections."""
         config, server = self._server.config, self._server
 
         def protocol() -> asyncio.Protocol:
@@ -469,7 +469,7 @@ class HttpServer:
         self._ticking = asyncio.create_task(server.main_loop())
 
     async def close(self) -> None:
-        """Accepts no more connections, and lets each request finish that has begun."""
+        """Accepts no more connections, and lets each running request finish."""
         self._server.should_exit = True
         await self._ticking
         self._door.close()

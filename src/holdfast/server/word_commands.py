@@ -1,7 +1,7 @@
 """Commands as people type them: words instead of an object.
 
-`JOBS.PUT emails app.SendMail {"to":"ann"}` gives the words to the operation's arguments in their
-order. Where text is expected, a word is text; elsewhere it is JSON, and text if it is not JSON.
+`JOBS.PUT emails app.SendMail {"to":"ann"}` assigns the words to the operation's arguments in their
+order. If text is expected, a word is text; otherwise it is JSON, or text if it is not valid JSON.
 """
 
 import types
@@ -20,7 +20,7 @@ _MAPS: Final = frozenset(bytes([first]) for first in (*range(0x80, 0x90), 0xDE, 
 
 
 def form_of(payload: bytes) -> Literal["json", "msgpack", "words"]:
-    """Returns what a single argument is, by its first byte: an object begins as no word does."""
+    """Returns the format of a single argument by its first byte: no word begins like an object."""
     first = payload[:1]
     if first == b"{" or payload.lstrip()[:1] == b"{":
         return "json"
@@ -28,7 +28,7 @@ def form_of(payload: bytes) -> Literal["json", "msgpack", "words"]:
 
 
 def read_words(operation: Operation, words: wire.Command) -> Any:
-    """Returns the arguments of an operation, one word each; a list takes all that are left."""
+    """Returns the arguments of an operation, one word each; a list takes all remaining words."""
     if operation.full_name == "events.send" and len(words) <= 2:
         return _event(operation, words)
     slots = _slots(operation.arguments)
@@ -53,7 +53,7 @@ class _Slot(NamedTuple):
 
 @cache
 def _slots(arguments: type[msgspec.Struct]) -> list[_Slot]:
-    """Returns the arguments in their order, worked out once: msgspec reads the annotations each
+    """Returns the arguments in their order, cached because msgspec reads the annotations each
     time."""
     return [
         _Slot(field.name, field.encode_name, _takes_text(field.type))

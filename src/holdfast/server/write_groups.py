@@ -1,8 +1,8 @@
 """Commits the writes of all connections in groups.
 
 All writes that have arrived while the engine was busy form the next group: one commit, one wait for
-the disk, then all replies. Clients that were just answered mostly come again at once: if the disk
-is slow, the next group waits a moment for them, instead of leaving with the first. A write that
+the disk, then all replies. Clients that were just answered usually return at once: if the disk
+is slow, the next group waits a moment for them, instead of starting with the first. A write that
 fails, fails alone. A group that takes only a moment is committed on the event loop, any other in
 the writer's thread.
 """
@@ -42,9 +42,9 @@ class GroupedWrites(NamedTuple):
 
     steps: Sequence[AnyStep]
     answer: Answer  # called on the loop
-    # Asked just before, if its client may be gone and it is then not to be written.
+    # Called just before: returns False if the client is gone, and nothing should be written.
     is_wanted: Callable[[], bool] | None
-    is_small: bool  # a request of a few kilobytes, which most probably is done at once
+    is_small: bool  # a request of a few kilobytes, which most likely takes no time
 
 
 Group: TypeAlias = list[GroupedWrites]
@@ -71,21 +71,21 @@ class WriteGroups:
         self.group_wait = GroupWait()
         self.written: set[Space] = set()  # spaces, since `take_written`
         self._waiting: deque[GroupedWrites] = deque()
-        self._enqueued = 0  # writes so far, counted by the loop
-        self._dequeued = 0  # and by the writer: each number has one who counts
+        self._enqueued = 0  # the number of writes so far, counted by the loop
+        self._dequeued = 0  # and by the writer: each number is changed by one thread only
         self._committing = False
-        self._loop_commits_after = 0.0  # by the monotonic clock
+        self._loop_commits_after = 0.0  # in monotonic time
         self._orders: queue.SimpleQueue[bool] = queue.SimpleQueue()  # the writer's; False ends it
         self._writer = threading.Thread(target=self._write_groups, name="holdfast-writer")
         self._writer.start()
 
     @property
     def queued(self) -> int:
-        """How many writes wait."""
+        """Returns how many writes wait."""
         return self._enqueued - self._dequeued
 
     def take_written(self) -> set[Space]:
-        """Returns the spaces that were written to since this was asked last."""
+        """Returns the spaces that were written to since the last call."""
         written, self.written = self.written, set()
         return written
 
@@ -105,25 +105,25 @@ class WriteGroups:
         self._enqueued = enqueued
         if not self._committing:
             self._committing = True
-            # Later in this round of the loop, so that all that has arrived with it comes along.
+            # Later in this turn of the loop, so that everything that arrived with it joins.
             self._loop.call_soon(self._begin_group)
 
     async def close(self) -> None:
-        """Commits and answers what has come, and ends the writer's thread."""
+        """Commits and answers what has arrived, and ends the writer's thread."""
         while self._waiting or self._committing or self._turns.is_behind:
             await asyncio.sleep(0.001)
         self._orders.put(False)
         await self._loop.run_in_executor(None, self._writer.join)
 
     def _write_groups(self) -> None:
-        """Runs in the writer's thread: commits one group after the other, and tells the loop once
-        for each."""
+        """Runs in the writer's thread: commits one group after the other, and notifies the loop
+        once for each."""
         while self._orders.get():
             self.group_wait.wait(lambda: len(self._waiting))
             self._write_group()
 
     def _write_group(self) -> None:
-        # A function of its own: the writer, which may now wait for hours, keeps none of it.
+        # A function of its own, so that the writer, which may wait for hours, refers to none of it.
         group = self._next_group()
         steps = _steps_of(group)
         begin = time.perf_counter()
@@ -134,12 +134,12 @@ class WriteGroups:
         seconds = time.perf_counter() - begin
         self.group_wait.note(len(group) + len(self._waiting), seconds)
         self._recorder.note_commit(len(steps), seconds)
-        self.tell()  # those who listen hear of it before those who asked
+        self.tell()  # subscribers get the notices before the callers get their answers
         self._loop.call_soon_threadsafe(self._answer, group, outcomes)
 
     def _begin_group(self) -> None:
-        """Commits what waits: on the loop if that takes only a moment, else in the writer's
-        thread. To wake a thread and to be woken by it costs more than a short commit itself."""
+        """Commits what waits: on the loop if that takes only a moment, otherwise in the writer's
+        thread. Waking a thread and being woken by it costs more than a short commit."""
         if not self._may_commit_on_loop() or not self._commit_on_loop():
             self._orders.put(True)
 
@@ -170,12 +170,12 @@ class WriteGroups:
         return True
 
     def tell(self) -> bool:
-        """Has the notices of what was committed handed out, and says if there are any. Whatever
-        fails at that, what was done is done, and is answered so."""
+        """Delivers the notices of what was committed, and returns whether there are any. Whatever
+        fails here, the commits are done, and are answered as done."""
         try:
             return self._notice_feed.catch_up()
         except StoreUnreachable:
-            pass  # they are heard when the engine is back
+            pass  # they are delivered when the engine is back
         except Exception as error:
             self._report(error)
         return False
@@ -187,7 +187,7 @@ class WriteGroups:
             request = waiting.popleft()
             steps, _, is_wanted, _ = request
             size += len(steps)
-            # Whose client went away before its turn is not written.
+            # A write whose client left before its turn is not made.
             if is_wanted is None or is_wanted():
                 group.append(request)
         self._dequeued += size
@@ -197,10 +197,10 @@ class WriteGroups:
         self._turns.go_through(self._answers(group, outcomes))
 
     def _answers(self, group: Group, outcomes: list[Outcome[Any]]) -> Iterator[None]:
-        """Answers one request after the other; the next group is committed meanwhile, and is
-        answered when all of this one are."""
+        """Answers one request after the other; the next group is committed meanwhile, and answered
+        when all of this one are."""
         for outcome in outcomes:
-            if isinstance(outcome.error, HoldfastError):  # others are still to be logged
+            if isinstance(outcome.error, HoldfastError):  # other errors still have to be logged
                 forget_frames(outcome.error)
         if self._waiting:
             self._loop.call_soon(self._begin_group)
@@ -213,7 +213,7 @@ class WriteGroups:
             try:
                 answer(outcomes[begin:end])
             except Exception as error:
-                self._report(error)  # one that can't be answered keeps no one else from it
+                self._report(error)  # a failed answer must not prevent the others
             begin = end
             yield
 
