@@ -35,6 +35,7 @@ from tests.stores import problems_of
 SAMPLES: Final = 60  # of one run; the line goes through the second half
 MOST_CYCLES: Final = 500_000  # of the library, and of the server
 CYCLES_TOGETHER: Final = 100  # of a round: one by itself, the others in one transaction
+FEWEST_ROUNDS: Final = 8  # of a run, however short: with fewer samples no trend can be seen
 ROUNDS_PER_JUMP: Final = 5  # of the clock
 SPACES_AT_ONCE: Final = 10_000
 CHANGING_SPACES: Final = 500  # of them
@@ -275,11 +276,11 @@ def _left_behind(client: Any, at_once: int) -> list[str]:
 
 
 def _rounds(seconds: float, measure: Callable[[], None], counts: dict[str, int]) -> Iterator[int]:
-    """Yields the numbers of rounds, for so long or up to the most cycles; counts what each of them
-    does, and takes samples at regular times."""
+    """Yields the numbers of rounds, for so long or up to the most cycles, and not too few on a busy
+    machine; counts what each of them does, and takes samples at regular times."""
     begin = time.monotonic()
     part, taken, number = 0.0, 0, 0  # the part of the run that is over
-    while part < 1:
+    while part < 1 or number < FEWEST_ROUNDS:
         number += 1
         yield number
         counts["cycles"] += CYCLES_TOGETHER
