@@ -18,8 +18,8 @@ def connect(
 ) -> "AsyncClient":
     """Returns a client that is connected once it is awaited, or entered with `async with`.
 
-    URL and arguments are those of `holdfast.connect`. Calls that are made at the same time share a
-    connection; `connections` bounds those that wait or take long, which have one each.
+    URL and arguments are those of `holdfast.connect`. Calls made at the same time share a
+    connection; `connections` limits those that wait or take long, which have one each.
     """
     from holdfast.client.async_client import AsyncClient
     from holdfast.client.urls import Target

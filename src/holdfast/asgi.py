@@ -37,9 +37,10 @@ _TRY_AGAIN_LATER = 1013  # the close code of a websocket
 class RateLimitMiddleware:
     """Asks `limiter` before `app`; `key` maps a request to the entity of each condition.
 
-    A condition whose entity is None does not apply. `cost` is how much a request counts, `exempt`
-    says which requests don't. If the store can't be reached, `on_error` says what becomes of the
-    request. The client's address is the peer's, unless the peer is one of `trusted_proxies`.
+    A condition whose entity is None does not apply. `cost` is how much a request counts, and
+    `exempt` tells which requests are not limited. If the store can't be reached, `on_error` decides
+    what happens to the request. The client's address is the peer's, unless the peer is one of
+    `trusted_proxies`.
     """
 
     def __init__(
@@ -102,7 +103,7 @@ def _request(scope: Any, limits: RequestLimits) -> Request:
     headers = RequestHeaders()
     for raw_name, raw_value in scope.get("headers", ()):
         name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
-        # A header on several lines is one: each proxy may have added its own line.
+        # A repeated header counts as one: each proxy may have added its own line.
         headers[name] = f"{headers[name]}, {value}" if name in headers else value
     peer = (scope.get("client") or ("", 0))[0]
     return Request(
@@ -117,7 +118,8 @@ def _request(scope: Any, limits: RequestLimits) -> Request:
 
 
 def _with_headers(send: Send, headers: Headers) -> Send:
-    """`send` that adds headers to the first message, and passes all others on as they come."""
+    """Returns a `send` that adds headers to the first message, and passes on all others
+    unchanged."""
     raw = _raw(headers)
 
     async def send_with_headers(message: Message) -> None:
@@ -131,7 +133,7 @@ def _with_headers(send: Send, headers: Headers) -> Send:
 async def _refuse(scope: Any, receive: Receive, send: Send, answer: Response) -> None:
     kind = "http.response"
     if scope["type"] == "websocket":
-        await receive()  # the connect, which every answer must follow
+        await receive()  # the connect message, which has to come before any answer
         kind = "websocket.http.response"
         if kind not in (scope.get("extensions") or {}):
             await send({"type": "websocket.close", "code": _TRY_AGAIN_LATER})

@@ -1,10 +1,10 @@
-"""A folder of dated backups: making the next one, listing them, and removing those of too much.
+"""A folder of dated backups: makes the next one, lists them, and removes old ones.
 
     backups/20261117T033000Z/data.mdb    a full backup
     backups/20261118T033000Z/changes     an incremental one: what differs from a full one
 
-A backup counts when its file has its name, which it gets after it was read back and compared. What
-a killed process leaves is called `unfinished-copy`, and the next run removes it.
+A backup is valid once its file has its final name, which it gets when it was read and compared.
+A killed process leaves an `unfinished-copy`, which the next run removes.
 """
 
 import fcntl
@@ -42,18 +42,18 @@ _NAME: Final = re.compile(r"\d{8}T\d{6}Z")
 _RULE: Final = re.compile(r"(\d{1,6})([hdwmy])")
 _FORM: Final = "%Y%m%dT%H%M%SZ"
 _DOWNLOADED: Final = "unfinished-download"
-# A period of each unit as a text: backups with the same text are of the same period.
+# Formats of the period of each unit: backups with the same text belong to the same period.
 _PERIODS: Final = {"h": "%Y%m%d%H", "d": "%Y%m%d", "w": "%G%V", "m": "%Y%m", "y": "%Y"}
 
 
 class DatedBackup(msgspec.Struct, frozen=True, kw_only=True):
-    """One backup of a folder, as its name and its files tell."""
+    """One backup of a folder, judging by its name and its files."""
 
     name: str
     made: float  # seconds since 1970
     bytes: int
     base: str | None = None  # the full backup that an incremental one needs
-    problem: str | None = None  # why it can't be restored, as far as a look can tell
+    problem: str | None = None  # why it can't be restored, as far as a quick check can tell
 
 
 class Keep(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,7 +81,7 @@ def parse_keep(text: str) -> list[Keep]:
 
 
 def backups_in(folder: Path) -> list[DatedBackup]:
-    """Lists the dated backups of a folder, newest first, with what a look tells about each.
+    """Lists the dated backups of a folder, newest first, each with the result of a quick check.
 
     Reads the names in the folder and the end of each incremental backup.
     """
@@ -91,7 +91,7 @@ def backups_in(folder: Path) -> list[DatedBackup]:
 
 
 def _look(path: Path) -> DatedBackup | None:
-    """Returns what is in a folder with the name of a backup; None if nothing in it counts."""
+    """Returns the backup in a folder with such a name; None if it holds none."""
     try:
         made = datetime.strptime(path.name, _FORM).replace(tzinfo=UTC).timestamp()
         if (path / DATA_FILE).exists():
@@ -115,8 +115,8 @@ def make_backup(
 ) -> DatedBackup:
     """Makes a dated backup of the store in the folder, and verifies it.
 
-    With `is_incremental` it is what differs from the newest full one, unless there is none, or it
-    is a week old, or the last difference was half as large as it.
+    With `is_incremental` it holds only the differences from the newest full one, unless there is
+    none, or it is a week old, or the last incremental backup was half as large.
     """
     create_folder(folder)
     with _locked(folder):
@@ -127,10 +127,10 @@ def make_backup(
 def keep_download(
     download: Callable[[Path], Backup], folder: Path, *, now: float, is_incremental: bool = False
 ) -> DatedBackup:
-    """Makes a dated backup in the folder of one that `download` writes, and verifies it.
+    """Makes a dated backup in the folder from one that `download` writes, and verifies it.
 
-    `download` gets the path of a file to write, and returns what its source says of the content.
-    Until the end the disk holds the download beside the backup.
+    `download` gets the path of a file to write, and returns what its source says about the content.
+    Until the end the disk holds the download next to the backup.
     """
     create_folder(folder)
     with _locked(folder):
@@ -153,7 +153,7 @@ def _made(
     *,
     is_incremental: bool,
 ) -> DatedBackup:
-    """Makes the next backup of a folder; a copy that is not what was `expected` is removed."""
+    """Makes the next backup of a folder; removes a copy that is not what was `expected`."""
     target = folder / datetime.fromtimestamp(now, UTC).strftime(_FORM)
     base = _base(backups_in(folder), now) if is_incremental else None
     if base is None or not isinstance(engine, LmdbEngine):
@@ -173,7 +173,7 @@ def _made(
 
 
 def _base(backups: Sequence[DatedBackup], now: float) -> DatedBackup | None:
-    """Returns the full backup that the next difference can be made from."""
+    """Returns the full backup that the next incremental one can be based on."""
     full = next((each for each in backups if each.base is None and each.problem is None), None)
     if full is None or now - full.made >= FULL_BACKUP_SECONDS:
         return None
@@ -198,7 +198,7 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def _remove_unfinished(folder: Path) -> None:
-    """Removes what a killed process has left. Nobody is at work there: the folder is locked."""
+    """Removes what a killed process has left. The folder is locked, so nobody works there."""
     shutil.rmtree(folder / _DOWNLOADED, ignore_errors=True)
     for name in filter(_NAME.fullmatch, os.listdir(folder)):
         path = folder / name
@@ -211,10 +211,10 @@ def _remove_unfinished(folder: Path) -> None:
 
 
 def kept(backups: Sequence[DatedBackup], rules: Sequence[Keep]) -> set[str]:
-    """Returns the names of the backups to keep, of a list that has the newest first.
+    """Returns the names of the backups to keep, from a list that has the newest first.
 
-    Each rule keeps the newest of each of the last `count` periods that have one; what a kept one
-    needs is kept too, and so is the newest of all.
+    Each rule keeps the newest backup of each of the last `count` periods that have one; the newest
+    of all, and the full backups that kept ones need, are kept as well.
     """
     good = [each for each in backups if each.problem is None]
     names = {each.name for each in good[:1]}
@@ -233,7 +233,7 @@ def remove_old(folder: Path, rules: Sequence[Keep]) -> list[str]:
         backups = backups_in(folder)
         stay = kept(backups, rules)
         gone = [each for each in backups if each.name not in stay]
-        # Differences before their bases: a process that is killed leaves none without its base.
+        # Incremental backups first: a killed process leaves none without its base.
         for each in sorted(gone, key=lambda each: each.base is None):
             shutil.rmtree(folder / each.name)
         return [each.name for each in gone]

@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 EVERY_SPACE: Final = "*"  # all spaces: its tables are the defaults of every other
 
-# What most arguments are: all types at once cost less than a look at each.
+# The usual types of arguments: one check of all of them costs less than a look at each.
 _SCALARS: Final = frozenset({bool, bytes, float, int, str, type(None)})
 _are_scalars: Final = _SCALARS.issuperset
 _are_plain: Final = (_SCALARS | {dict, list, tuple}).issuperset
@@ -42,7 +42,7 @@ class Runner(Protocol):
 
     @property
     def is_remote(self) -> bool:
-        """Returns whether all work runs more than once, first on guesses of what it reads."""
+        """Returns whether all work runs more than once, first on guesses about what it reads."""
         ...
 
     def transact(self, work: Callable[[Transaction], T]) -> T: ...
@@ -50,8 +50,8 @@ class Runner(Protocol):
     def view(self) -> AbstractContextManager[Reader]: ...
 
     def read(self, work: Callable[[Reader], T], kind: str = "") -> T:
-        """Runs `work` on a view, and more than once where that saves round trips; works of one
-        `kind` read alike."""
+        """Runs `work` on a view, more than once if that saves round trips; works of the same `kind`
+        read alike."""
         ...
 
     def subscribe(self, topic_prefix: str = "") -> Subscription: ...
@@ -94,7 +94,7 @@ def _transacted(method: Callable[..., Any]) -> Callable[..., Any]:
         make = self._make
         if self._runner.is_remote:
             plain = _can_be_read_again(args) and _can_be_read_again(kwargs.values())
-        else:  # where work runs once: iterators in lists and the like are looked for if it must not
+        else:  # work usually runs once, so nested iterators are not searched here
             plain = _are_plain(map(type, args)) and (
                 not kwargs or _are_plain(map(type, kwargs.values()))
             )
@@ -117,7 +117,7 @@ def _transacted(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _can_be_read_again(values: Collection[Any], depth: int = MAX_ARGUMENT_DEPTH) -> bool:
-    """Returns whether no iterator is among these values or in what they hold."""
+    """Returns whether these values neither are nor contain iterators."""
     if _are_scalars(map(type, values)):
         return True
     for each in values:
@@ -142,7 +142,7 @@ def _can_be_read_again(values: Collection[Any], depth: int = MAX_ARGUMENT_DEPTH)
 def can_run_again(work: Callable[..., Any]) -> bool:
     """Returns whether the arguments of the call that `work` was made for can be read once more.
 
-    Work that was not made here is its maker's, who knows that it may run twice.
+    Other work is up to its author, who knows that it may run twice.
     """
     if getattr(work, "__module__", None) != __name__:
         return True
@@ -151,10 +151,10 @@ def can_run_again(work: Callable[..., Any]) -> bool:
 
 
 def _replayable(argument: Any, depth: int = MAX_ARGUMENT_DEPTH) -> Callable[[], Any]:
-    """Returns a function that gives the argument as often as work runs.
+    """Returns a function that returns the argument anew for each run of the work.
 
-    An iterator can be read once only, so each run gets one of its own, which gives the same items
-    and fails where the first has failed. So it is with iterators in lists, tuples, dicts and
+    An iterator can be read only once, so each run gets its own, which yields the same items and
+    fails where the first one failed. The same holds for iterators in lists, tuples, dicts and
     records.
     """
     if isinstance(argument, Iterator):
@@ -173,7 +173,7 @@ def _replayable(argument: Any, depth: int = MAX_ARGUMENT_DEPTH) -> Callable[[], 
     items = [_replayable(each, depth - 1) for each in argument]
     if isinstance(argument, list):
         return lambda: [each() for each in items]
-    make = getattr(argument, "_make", tuple)  # a tuple with names stays one
+    make = getattr(argument, "_make", tuple)  # a named tuple stays one
     return lambda: make(each() for each in items)
 
 

@@ -89,13 +89,13 @@ class BoundedCache(BoundedDict[Key, Made]):
 class SharedBound:
     """Bounds the entries of several caches together, such as one for each space.
 
-    When there are too many, `drop` drops them all: most easily with whatever holds the caches.
+    When there are too many, `drop` drops them all, usually with the objects that hold the caches.
     """
 
     def __init__(self, entries: int, drop: Callable[[], None]) -> None:
         self._entries = entries
         self._drop = drop
-        self._count = 0  # since it was full last; some of them may be gone
+        self._count = 0  # entries since it was last full; some may be gone
 
     def add(self) -> None:
         """Counts an entry that one of the caches is about to keep."""
@@ -137,9 +137,9 @@ def of_spaces(cache: Cache) -> Cache:
 
 
 def forget_spaces() -> None:
-    """Empties all caches that were registered, because a space was dropped.
+    """Empties all registered caches, because a space was dropped.
 
-    What they hold for others is made again when it is asked for, in some microseconds.
+    Entries of other spaces are made again when they are needed, in some microseconds.
     """
     for clear in _clear:
         clear()

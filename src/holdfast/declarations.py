@@ -20,12 +20,12 @@ Scope: TypeAlias = Literal["space", "store"]
 class Declaration(msgspec.Struct, frozen=True, kw_only=True):
     """The facts about one operation that its signature and docstring do not say."""
 
-    reads: bool = False  # changes nothing that anyone could notice: it may be called again
+    reads: bool = False  # has no visible effect, so it may be repeated
     waits: bool = False  # returns when something has happened
-    local: bool = False  # takes or returns what does not travel: it is for Python alone
+    local: bool = False  # takes or returns what can't be sent: for Python only
     role: Role = "write"  # the least role that may call it
-    scope: Scope = "space"  # of the grant that it takes: one space, or the whole store
-    name: str = ""  # its public name, where the method's own means something only in Python
+    scope: Scope = "space"  # of the grant that it needs: one space, or the whole store
+    name: str = ""  # its public name, if the method's own name makes sense only in Python
     judged_alone: bool = False  # elements of its list are checked one by one, by the method
     addressed: str = ""  # the argument whose events get the client's address
     holds_entities: bool = False  # its arguments or result hold properties of entities
@@ -36,9 +36,9 @@ class Declaration(msgspec.Struct, frozen=True, kw_only=True):
 def operation(
     *, reads: bool = False, role: Role | None = None, **facts: Any
 ) -> Callable[[Method], Method]:
-    """Declares a method as an operation; see `Declaration` for what can be said.
+    """Declares a method as an operation; see `Declaration` for the options.
 
-    The role is `read` for what reads and `write` for all else, unless another is named.
+    The role is `read` for operations that read and `write` for others, unless another one is given.
     """
     declaration = Declaration(reads=reads, role=role or ("read" if reads else "write"), **facts)
 
@@ -50,7 +50,7 @@ def operation(
 
 
 def declared(method: Callable[..., Any]) -> Declaration:
-    """Returns the declaration of a method; one without any is a mistake of its author."""
+    """Returns the declaration of a method; raises if it has none."""
     found: Declaration | None = getattr(method, "__operation__", None)
     if found is None:
         raise TypeError(
@@ -61,5 +61,5 @@ def declared(method: Callable[..., Any]) -> Declaration:
 
 
 def public_name(argument: str) -> str:
-    """Returns an argument's name outside Python, where `from` needs no underscore behind it."""
+    """Returns an argument's name outside Python, where `from` needs no trailing underscore."""
     return argument.removesuffix("_")

@@ -6,4 +6,4 @@ LAYERS: Final = ("entities", "events", "jobs", "metrics", "tables")
 DEFAULT_SPACE: Final = "default"
 RESP_PORT: Final = 9977
 HTTP_PORT: Final = 9966
-LOOPBACK: Final = "127.0.0.1"  # where a server listens unless it is told otherwise
+LOOPBACK: Final = "127.0.0.1"  # where a server listens by default

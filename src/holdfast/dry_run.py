@@ -1,7 +1,7 @@
-"""Tries a transaction in a space that does not exist, to see whether it would write anything.
+"""Runs a transaction in a space that does not exist, to see whether it would write anything.
 
-A space is created by its first write. Commands that look are transactions too where they may move
-something, and so are writes that turn out to be refused or to have nothing to do: none of them is a
+A space is created by its first write. Some commands that read are transactions, because they
+may move something, and some writes are refused or have nothing to do: none of them is a
 reason to create a space.
 """
 
@@ -14,20 +14,21 @@ T = TypeVar("T")
 
 
 class _Writes(Exception):
-    """Ends a dry run: the rest needs a space."""
+    """Ends a dry run: the rest needs a real space."""
 
 
 class DryRun:
-    """A transaction on an empty space: it reads what is there, and ends with the first write."""
+    """A transaction on an empty space: it reads what exists there, and ends with the first
+    write."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
         self.now = reader.now
         self.space = reader.space
-        self.writes = False  # also if someone takes the exception for their own failure
+        self.writes = False  # even if the work catches the exception
 
     def __getattr__(self, name: str) -> Any:
-        return self._needs_space()  # what an engine offers beyond the contract
+        return self._needs_space()  # methods of an engine beyond the contract
 
     def get(self, key: bytes) -> bytes | None:
         return self._reader.get(key)
@@ -70,7 +71,7 @@ class DryRun:
 
 
 def dry_run(work: Callable[[Transaction], T], reader: Reader) -> Outcome[T] | None:
-    """Returns what becomes of `work` where there is nothing; None if it would write."""
+    """Returns the outcome of `work` in an empty space; None if it would write."""
     run = DryRun(reader)
     try:
         outcome = Outcome(result=work(run))

@@ -1,4 +1,4 @@
-"""Texts of error messages: values as the caller wrote them, and the name that was meant."""
+"""Helps to write error messages: values as the caller wrote them, and the name that was meant."""
 
 import json
 from base64 import b64encode
@@ -23,7 +23,7 @@ def shown(value: Any) -> str:
         if isinstance(value, str):
             return _shown_text(value)
         text = _text(value)
-    except (ValueError, RecursionError):  # an integer of thousands of digits, or endless nesting
+    except (ValueError, RecursionError):  # an integer of thousands of digits, or infinite nesting
         return f"a value of type {type(value).__name__}"
     if len(text) <= MAX_SHOWN_VALUE:
         return text

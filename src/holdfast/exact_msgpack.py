@@ -1,13 +1,13 @@
-"""Values that msgpack has no form for, there and back exactly as they are in Python.
+"""Encodes Python values that msgpack has no type for, and decodes them to exactly the same.
 
 A set, a UUID, a decimal and an integer beyond 64 bits become extensions. msgspec writes the first
 three by itself, as an array or a text, so they are replaced before it sees them.
 
     1  a set: its elements, as an array          4  a decimal: its text
     2  an `Instant` of entities: milliseconds    5  an integer: its decimal digits
-    3  a UUID: its 16 bytes                      6  a moment without a time zone: its ISO text
+    3  a UUID: its 16 bytes                      6  a datetime without a time zone: its ISO text
 
-The codes of the first two are those under which entities keep them.
+The codes of the first two are those that entities store.
 """
 
 from collections.abc import Iterable, Mapping

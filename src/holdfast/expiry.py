@@ -1,15 +1,15 @@
 """The one mechanism for everything that expires, exact to the millisecond.
 
-Below (space, 0), one entry for everything that has an end:
+Below (space, 0), one entry for everything that expires:
 
 (None,)                     -> nothing  the space has been dropped: nobody may write to it
 (due_ms, kind, subject)     -> nothing  at `due_ms` the remover of `kind` is called with `subject`
 
-A layer hides what has expired at once, by `is_expired` on its own record, and schedules an entry
+A layer hides expired data at once, by `is_expired` on its own record, and schedules an entry
 for the removal. `sweep` calls the removers of what is due, a few at a time: after each write of a
 library, and in a loop in the server.
 
-A remover checks that its subject really is due, because a subject may have got a new end and old
+A remover checks that its subject really is due, because its expiry may have been moved and old
 entries may be left over. It removes in a bounded step and returns True when nothing is left to do.
 """
 
@@ -93,7 +93,8 @@ def is_expired(expires_ms: int, now: float) -> bool:
 
 
 def schedule(tx: Transaction, at: float, kind: str, subject: bytes) -> int:
-    """Has the remover of `kind` called with `subject` at `at`, in seconds; returns `at` in ms.
+    """Schedules a call of the remover of `kind` with `subject` at `at`, in seconds; returns `at` in
+    ms.
 
     Writes 1 key.
     """
@@ -103,7 +104,7 @@ def schedule(tx: Transaction, at: float, kind: str, subject: bytes) -> int:
 
 
 def cancel(tx: Transaction, at: float, kind: str, subject: bytes) -> None:
-    """Takes back what was scheduled with the same arguments; it is no error if nothing was.
+    """Cancels what was scheduled with the same arguments, if anything was.
 
     An entry whose removal has begun stays, and its remover finds nothing due. Deletes 1 key.
     """
@@ -129,14 +130,15 @@ def next_due(reader: Reader) -> float | None:
 def sweep(
     tx: Transaction, removers: Mapping[str, Remover], *, limit: int = EXPIRED_PER_WRITE
 ) -> int:
-    """Removes what is due at `tx.now`, at most `limit` entries, and returns how many it dealt with.
+    """Removes what is due at `tx.now`, at most `limit` entries, and returns how many it handled.
 
     Fewer than `limit` means that nothing due is left. An entry whose remover returns False goes to
-    the back of the line, `EXPIRY_RETRY_MS` from now, so that it can't hold up those behind it. So
+    the end of the queue, `EXPIRY_RETRY_MS` from now, so that it can't hold up those behind it. So
     does one of a kind that `removers` does not know, for `UNKNOWN_EXPIRY_RETRY_MS`, with a notice.
-    Raises `UnknownSpace` if the space has been dropped. An exception of a remover comes through as
+
+    Raises `UnknownSpace` if the space has been dropped. An exception of a remover is raised as
     `RemovalFailed`: what was half done must be undone with the transaction. Afterwards
-    `postpone_failed` lets that entry wait, so that the others are dealt with.
+    `postpone_failed` postpones that entry, so that the others are handled.
 
     Reads 1 key for each entry and those of its remover. With nothing due: one scan of no key.
     """
@@ -149,7 +151,7 @@ def sweep(
         raise _dropped()
     for key in entries:
         entry = _read(tx.space, key)
-        # Before the call: a remover may schedule the same subject again, at any time.
+        # Before the call, because a remover may schedule the same subject again, at any time.
         tx.delete(key)
         remover = removers.get(entry.kind)
         if remover is None:
@@ -161,13 +163,13 @@ def sweep(
 
 
 def postpone_failed(tx: Transaction, failure: RemovalFailed) -> None:
-    """Lets the entry of `failure` wait for `FAILED_REMOVAL_RETRY_MS`, and leaves a notice.
+    """Postpones the entry of `failure` by `FAILED_REMOVAL_RETRY_MS`, and leaves a notice.
 
     For a separate transaction, once that of the sweep has been undone. Reads 1 key, writes 2.
     """
     entry: Due = failure.entry
     key = _entry(tx.space, entry.due_ms, entry.kind, entry.subject)
-    # Another process may have dealt with it meanwhile, or have emptied the space.
+    # Another process may have removed it meanwhile, or emptied the space.
     if tx.get(key) is None:
         return
     tx.delete(key)
@@ -184,14 +186,15 @@ def mark_dropped(tx: Transaction) -> None:
     """Makes every later `sweep` of the space raise `UnknownSpace`. Writes 1 key.
 
     A process may hold a handle on a space that another one has dropped. The store sweeps with each
-    write, and the marker sorts before all that can be due: the scan that looks for work finds it
-    first, and a writer needs no read of its own to learn that its space is gone.
+    write, and the marker sorts before everything that can be due: the scan for due entries finds it
+    first, so a writer needs no read of its own to learn that its space is gone.
     """
     tx.put(dropped_key(tx.space), b"")
 
 
 def refuse_dropped(reader: Reader) -> None:
-    """Raises `UnknownSpace` if the space has been dropped; for what does not sweep. Reads 1 key."""
+    """Raises `UnknownSpace` if the space has been dropped; for callers that do not sweep. Reads 1
+    key."""
     if reader.get(dropped_key(reader.space)) is not None:
         raise _dropped()
 

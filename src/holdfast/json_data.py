@@ -1,6 +1,6 @@
-"""Checks that data survives JSON: what goes in must come back the same.
+"""Checks that data survives JSON unchanged.
 
-An encoder is generous: it writes a datetime, a set or a UUID as something that JSON has, and the
+An encoder is lenient: it writes a datetime, a set or a UUID as something that JSON has, and the
 reader gets a text or a list. Such data is refused before it is stored.
 """
 
@@ -44,10 +44,10 @@ def unfit_in(value: Any, name: str, *, by_parts: bool = False) -> Unfit | None:
     >>> unfit_in({"at": (1, 2.5), "ok": None}, "data")
     """
     try:
-        if not by_parts and _decode(encode(value)) == value:  # mostly so, and quicker
+        if not by_parts and _decode(encode(value)) == value:  # the usual case, and faster
             return None
     except (TypeError, ValueError, RecursionError):
-        pass  # found below, with its place
+        pass  # found below, with its path
     return _first_unfit(value, name)
 
 

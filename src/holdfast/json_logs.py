@@ -2,7 +2,7 @@
 
     handler.setFormatter(JsonFormatter())
 
-The server and the worker write their logs so when these do not go to a terminal.
+The server and the worker use it when their logs do not go to a terminal.
 """
 
 import logging
@@ -13,7 +13,7 @@ import msgspec
 
 __all__ = ["JsonFormatter"]
 
-# What every record has; all else was given with `extra`, or added by a filter.
+# The attributes of every record; others come from `extra` or a filter.
 _USUAL: Final = frozenset(
     {*vars(logging.LogRecord("", 0, "", 0, "", (), None)), "message", "asctime", "taskName"}
 )
@@ -38,7 +38,7 @@ class JsonFormatter(logging.Formatter):
         self._exceptions = exceptions
 
     def format(self, record: logging.LogRecord) -> str:
-        """Returns the record as a line, without the newline behind it."""
+        """Returns the record as a line, without a trailing newline."""
         at = datetime.fromtimestamp(record.created, UTC)
         line = {
             "at": at.isoformat(timespec="milliseconds"),

@@ -1,4 +1,4 @@
-"""Finds out that a peer is gone without a word: its machine died, or a firewall forgot it."""
+"""TCP keep-alive: detects a silently lost peer, whose machine died or whom a firewall dropped."""
 
 import socket
 from typing import Any, Final
@@ -7,17 +7,17 @@ from holdfast.limits import KEEPALIVE_PROBES, KEEPALIVE_SECONDS, PROBE_SECONDS
 
 _TIMES: Final = (
     ("TCP_KEEPIDLE", KEEPALIVE_SECONDS),  # Linux
-    ("TCP_KEEPALIVE", KEEPALIVE_SECONDS),  # macOS calls it so
+    ("TCP_KEEPALIVE", KEEPALIVE_SECONDS),  # its name on macOS
     ("TCP_KEEPINTVL", PROBE_SECONDS),
     ("TCP_KEEPCNT", KEEPALIVE_PROBES),
 )
 
 
 def keep_alive(connected: Any) -> None:
-    """Has the kernel probe a quiet peer, and break the connection if it does not answer.
+    """Makes the kernel probe a quiet peer, and break the connection if it does not answer.
 
-    `connected` is a socket or what asyncio gives for one; what has no TCP, such as a Unix socket,
-    needs none of it.
+    `connected` is a socket or asyncio's wrapper of one; sockets without TCP, such as Unix sockets,
+    are left alone.
     """
     if connected is None or connected.family not in (socket.AF_INET, socket.AF_INET6):
         return

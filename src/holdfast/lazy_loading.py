@@ -1,4 +1,4 @@
-"""Layers and attributes that are made when they are first used."""
+"""Layers and attributes that are created when they are first used."""
 
 import importlib
 from collections.abc import Callable
@@ -11,14 +11,14 @@ T = TypeVar("T")
 
 @cache
 def layer_package(name: str) -> ModuleType:
-    """Returns the package of a layer. A statement `import` in its place would take a µs each
+    """Returns the package of a layer. An `import` statement in its place would take a µs each
     time."""
     return importlib.import_module(f"holdfast.{name}")
 
 
 class Once(Generic[T]):
-    """An attribute that is made when it is first asked for; until Python 3.12 `cached_property`
-    takes a lock for that, which costs more than most layers."""
+    """An attribute that is created when it is first used; `cached_property` takes a lock for that
+    before Python 3.12, which costs more than most layers."""
 
     def __init__(self, make: Callable[[Any], T]) -> None:
         self._make = make
@@ -34,6 +34,6 @@ class Once(Generic[T]):
     def __get__(self, instance: object | None, owner: type) -> T | Self:
         if instance is None:
             return self
-        # Of two threads that come at the same time, both get the one that is kept.
+        # If two threads come at the same time, both get the one that is kept.
         made: T = instance.__dict__.setdefault(self._name, self._make(instance))
         return made

@@ -1,7 +1,7 @@
 """The list of all operations, collected from the layers' declarations.
 
-Both protocols of the server, the generated client, the reference and the permissions are all made
-from it: a method that a layer gains is served, described and guarded without another line.
+Both protocols of the server, the generated client, the reference and the permissions are derived
+from it: a new method of a layer is served, documented and protected without another line.
 """
 
 import functools
@@ -49,12 +49,12 @@ _INT64: Final = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
 
 class Operation(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that can be called from outside."""
+    """An operation that can be called from outside."""
 
     layer: str
     name: str
     method: str
-    kind: Kind  # on a view; one transaction; in several steps; until something happens
+    kind: Kind  # a view; one transaction; several; a wait for something to happen
     declaration: Declaration
     summary: str
     doc: str
@@ -73,12 +73,12 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def only_reads(self) -> bool:
-        """Returns whether it can be called again as if it had not been called before."""
+        """Returns whether a call can be repeated without an effect."""
         return self.declaration.reads
 
     @property
     def cost(self) -> str:
-        """The sentences of the docstring that say what it touches."""
+        """The sentences of the docstring that say which keys it touches."""
         sentences = re.split(r"(?<=\.)\s+(?=[A-Z`])", " ".join(self.doc.split()))
         return " ".join(each for each in sentences[1:] or sentences if _COST.search(each))
 
@@ -93,7 +93,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
         if self.is_rare:
             return self._call_rare(method, arguments)
         values = _values(arguments)
-        # Mostly the first few are given and no others. By position they cost a third, and so do
+        # Usually only the first few are given. Passed by position they cost a third, and so do
         # the checks of the layer.
         given = len(values) - values.count(_UNSET)
         if given <= self.in_order and _UNSET not in values[:given]:
@@ -118,7 +118,8 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def refuse_in_batch(operation: Operation) -> None:
-    """Refuses what can't be part of a batch, with the reason and what to do instead."""
+    """Refuses an operation that can't be part of a batch, with the reason and what to do
+    instead."""
     if operation.kind == "wait":
         raise BadInput(
             f"{operation.full_name} can't be part of a batch: it waits for something to happen",
@@ -133,9 +134,10 @@ def refuse_in_batch(operation: Operation) -> None:
 
 
 def find(layer: str, name: str) -> Operation:
-    """Returns the operation of that name, or an error that names the nearest one.
+    """Returns the operation of that name, or raises an error that names the nearest one.
 
-    What has another name outside is found by the method's own name too: `entities.put_raw`.
+    An operation with another public name is also found by the method's own name:
+    `entities.put_raw`.
     """
     operation = OPERATIONS.get(f"{layer}.{name}") or OPERATIONS_BY_METHOD.get(f"{layer}.{name}")
     if operation is not None:
@@ -149,7 +151,7 @@ def _operations() -> dict[str, Operation]:
     found = {}
     for layer, (on_transaction, on_store) in LAYER_CLASSES.items():
         for method in _methods(on_transaction):
-            # What a store does in several steps is called there.
+            # Operations of several steps are called on the store.
             if method in vars(on_store):
                 continue
             kind: Kind = "read" if declared(getattr(on_transaction, method)).reads else "write"
@@ -164,7 +166,7 @@ def _operations() -> dict[str, Operation]:
 
 
 def _methods(layer: type[Any]) -> list[str]:
-    """Returns the names of the public methods that are for more than Python alone."""
+    """Returns the names of the public methods that are not for Python only."""
     return [
         name
         for name in dir(layer)
@@ -201,7 +203,7 @@ def _operation(layer: str, owner: type[Any], method: str, kind: Kind) -> Operati
         if declaration.judged_alone and typing.get_origin(expected) is list:
             expected = list[Any]
         if expected in (None, type(None)):
-            continue  # a function to be called back, or nothing
+            continue  # a callback, or no annotation
         if parameter.kind is parameter.VAR_POSITIONAL:
             star = parameter.name
             positional = [each[0] for each in fields]
@@ -241,14 +243,14 @@ def _operation(layer: str, owner: type[Any], method: str, kind: Kind) -> Operati
 def _travelling(expected: Any) -> Any:
     """Returns the type to decode an argument into.
 
-    A method may be generous: a record or a dict, a string or a datetime. Outside, both look alike,
-    so the more general one is decoded and the method makes of it what it needs.
+    A method may accept a record or a dict, a string or a datetime. Outside Python both look alike,
+    so the more general one is decoded, and the method converts it.
     """
     origin = typing.get_origin(expected)
     if expected == AnyEvent:
-        return Any  # what is not an event is refused alone, by the layer
+        return Any  # the layer refuses each invalid event alone
     if expected is int:
-        return _INT64  # what is beyond no layer counts, and no engine stores
+        return _INT64  # no layer counts beyond it, and no engine stores more
     if origin in (Union, types.UnionType):
         return _union([_travelling(each) for each in typing.get_args(expected)])
     if origin is Literal or expected in (Any, None, type(None)):
@@ -264,7 +266,8 @@ def _travelling(expected: Any) -> Any:
 
 
 def _union(members: list[Any]) -> Any:
-    """At most one member for each form that a value can have outside."""
+    """Returns a union with at most one member for each form that a value can have outside
+    Python."""
     if Any in members:
         return Any
     by_form: dict[str, Any] = {}
@@ -278,7 +281,7 @@ def _union(members: list[Any]) -> Any:
 
 
 def _is_tagged(member: Any) -> bool:
-    """Returns whether a record says by itself which one it is, so that several may form a union."""
+    """Returns whether a record names its own type, so that several may form a union."""
     config = getattr(member, "__struct_config__", None)
     return config is not None and config.tag is not None
 

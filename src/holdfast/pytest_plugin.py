@@ -1,4 +1,4 @@
-"""Fixtures for the tests of those who use Holdfast; pytest finds them by itself."""
+"""Fixtures for the tests of Holdfast's users; pytest finds them by itself."""
 
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -28,7 +28,7 @@ def holdfast_store(holdfast_clock: Clock) -> Iterator[Store]:
 
 @pytest.fixture
 def tasks_run(holdfast_store: Store) -> "Callable[..., list[Ran]]":
-    """Runs what is due in `holdfast_store`: `tasks_run(tasks)`; see `testing.run_tasks`."""
+    """Runs the due tasks of `holdfast_store`: `tasks_run(tasks)`; see `testing.run_tasks`."""
 
     def run(tasks: "Tasks", **options: Any) -> "list[Ran]":
         return run_tasks(holdfast_store, tasks, **options)

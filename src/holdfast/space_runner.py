@@ -1,4 +1,4 @@
-"""Transactions and views of one space, as the layers run them; expired keys go with the writes."""
+"""Runs the layers' transactions and views in one space; writes also remove expired keys."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -51,7 +51,7 @@ class SpaceRunner:
         self.is_remote = engine.is_remote
         self._look_seconds = REMOTE_EXPIRY_LOOK_SECONDS if engine.is_remote else EXPIRY_LOOK_SECONDS
         self._guard = Guard(self.dropped_key, expiry.refuse_dropped)
-        self._looked = -math.inf  # when nothing was found to be due
+        self._looked = -math.inf  # when nothing was last found to be due
 
     def transact(self, work: Callable[[Transaction], T]) -> T:
         """Runs `work`, and in the same transaction removes a little of what has expired.
@@ -78,17 +78,17 @@ class SpaceRunner:
         return self._engine.transact(run, space=self.prefix)
 
     def run_and_sweep(self, work: Callable[[Transaction], T], tx: Transaction) -> T:
-        """Runs `work`, and behind it, in the same transaction, removes a little that expired.
+        """Runs `work` and then, in the same transaction, removes a little of what has expired.
 
-        A process that has just found nothing due does not look again at once: at a
-        thousand writes a second that would cost more than all removals.
+        A process that has just found nothing due does not look again at once: at a thousand writes
+        a second that would cost more than all removals.
         """
         if tx.get(self.dropped_key) is not None:
             expiry.refuse_dropped(tx)
         result = work(tx)
         since = tx.now - self._looked
-        # A remote engine runs work more than once at the same `now`, first on guesses: what the
-        # last run finds counts.
+        # A remote engine runs work more than once at the same `now`, first on guesses: only what
+        # the last run finds counts.
         if 0 <= since < self._look_seconds and (since or not self.is_remote):
             return result
         found = expiry.sweep(tx, REMOVERS, limit=EXPIRED_PER_WRITE)
@@ -97,14 +97,15 @@ class SpaceRunner:
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
-        """Opens a transaction for a `with` block; as it can't run again, it removes nothing that
+        """Opens a transaction for a `with` block; as it can't run again, it does not remove what
         expired."""
         with self._engine.transaction(space=self.prefix) as tx:
             expiry.refuse_dropped(tx)
             yield tx
 
     def sweep(self, limit: int) -> int:
-        """Removes up to `limit` of what has expired; those that fail are postponed, and count."""
+        """Removes up to `limit` entries that have expired; those that fail are postponed, and
+        count."""
         failed = 0
         while failed < limit:
             step = partial(expiry.sweep, removers=REMOVERS, limit=limit - failed)
@@ -119,11 +120,12 @@ class SpaceRunner:
         self._engine.transact(lambda tx: expiry.postpone_failed(tx, failure), space=self.prefix)
 
     def view(self) -> AbstractContextManager[Reader]:
-        """Returns a view that refuses a dropped space: it would be found empty, or half empty."""
+        """Returns a view that refuses a dropped space, which would otherwise appear empty or half
+        empty."""
         return self._engine.view(space=self.prefix, guard=self._guard)
 
     def read(self, work: Callable[[Reader], T], kind: str = "") -> T:
-        """Runs `work` on a view, and more than once where that saves round trips."""
+        """Runs `work` on a view, more than once if that saves round trips."""
         return self._engine.read(work, space=self.prefix, guard=self._guard, kind=kind)
 
     def subscribe(self, topic_prefix: str = "") -> Subscription:
@@ -171,7 +173,7 @@ class NewSpaceRunner(SpaceRunner):
         self.prefix = prefix
 
     def dry_run(self, work: Callable[[Transaction], T]) -> Outcome[T] | None:
-        """Returns what becomes of `work` if it needs no space; None if it has to run in one."""
+        """Returns the outcome of `work` if it needs no space; None if it has to run in one."""
         if self.exists():
             return None
         with self.view() as reader:
@@ -212,7 +214,7 @@ class NewSpaceRunner(SpaceRunner):
 
     @contextmanager
     def _dry_run_view(self) -> Iterator[Reader]:
-        """Returns the space as it would be if it were created now, with the default tables.
+        """Returns the space as if it were created now, with the default tables.
 
         They are written in a transaction that is always undone.
         """

@@ -4,9 +4,9 @@ Space 0 is the directory. All others are numbered from 1 as they are created, so
 length costs two or three bytes in each key.
 
 (0, "space", name)    -> number    the spaces that can be opened
-(0, "last")           -> counter   the number given last; none is used twice
+(0, "last")           -> counter   the last number given; none is used twice
 (0, "dropped", number)-> name      spaces that are being emptied
-(0, "copying")        -> text      a copy that has begun and not ended; see store_copy.py
+(0, "copying")        -> text      an unfinished copy; see store_copy.py
 """
 
 from typing import Final
@@ -22,7 +22,7 @@ DIRECTORY: Final = pack(0)
 _LAST: Final = pack(0, "last")
 COPYING: Final = pack(0, "copying")
 SPACE_CREATED: Final = "spaces.created"  # a notice in the directory, with the name as its payload
-SPACE_DROPPED: Final = "spaces.dropped"  # likewise
+SPACE_DROPPED: Final = "spaces.dropped"  # also with the name
 NOWHERE: Final = pack(2**62)  # the prefix of spaces that do not exist: no space has this number
 
 
@@ -39,7 +39,7 @@ def refuse_bad_name(name: str) -> None:
 
 
 def refuse_half_a_copy(engine: Engine) -> None:
-    """Raises `CopyUnfinished` if the store is half a copy. Reads 1 key."""
+    """Raises `CopyUnfinished` if the store is an unfinished copy. Reads 1 key."""
     with engine.view(space=DIRECTORY) as view:
         source = view.get(COPYING)
     if source is not None:
@@ -76,7 +76,7 @@ def _create(tx: Transaction, name: str) -> int:
 
 
 def move_to_dropped(tx: Transaction, name: str) -> int | None:
-    """Takes the name away before anything is removed, so a crash leaves no space half empty."""
+    """Removes the name before any data, so that a crash leaves no space half empty."""
     found = tx.get(pack(0, "space", name))
     if found is None:
         return None
@@ -87,7 +87,7 @@ def move_to_dropped(tx: Transaction, name: str) -> int | None:
 
 
 def clear_some(tx: Transaction) -> int:
-    """Clears a bounded number of keys of a dropped space, all but its marker."""
+    """Clears a bounded number of keys of a dropped space, except its marker."""
     begin, end = after_key(expiry.dropped_key(tx.space)), prefix_range(tx.space)[1]
     keys = [key for key, _ in tx.scan(begin, end, limit=CLEARED_PER_STEP)]
     if keys:

@@ -62,8 +62,8 @@ def open(
     """Opens the store in a folder, and creates it if it does not exist.
 
     With `durability="commit"` a call returns when its writes are on disk; with "interval" it
-    returns sooner, and a power failure can cost the last `checkpoint_seconds`. `clock` gives the
-    time to all that expires or is scheduled; tests turn it by hand.
+    returns sooner, and a power failure can cost the last `checkpoint_seconds`. `clock` is the time
+    for everything that expires or is scheduled; tests set it by hand.
     """
     engine = open_engine(
         path_or_url, durability=durability, clock=clock, checkpoint_seconds=checkpoint_seconds
@@ -75,7 +75,7 @@ def open(
         raise
 
 
-# What a client has and a store has otherwise.
+# What a client has, but a store has in another form.
 _ELSEWHERE: Final = {
     **dict.fromkeys(
         ("batch", "pipeline"),
@@ -93,7 +93,7 @@ class Step(NamedTuple):
 
 
 class AnyStep(Protocol):
-    """What has a space and the work of a transaction in it, as a `Step` does."""
+    """Anything with a space and the work of a transaction in it, such as a `Step`."""
 
     @property
     def space(self) -> "Space": ...
@@ -105,7 +105,7 @@ class AnyStep(Protocol):
 class Space:
     """An isolated set of everything, and the unit of atomicity: a transaction stays within one."""
 
-    if not TYPE_CHECKING:  # or every name would be one
+    if not TYPE_CHECKING:  # otherwise every attribute would type-check
 
         def __getattr__(self, name: str) -> Any:
             from holdfast.error_text import no_attribute
@@ -138,7 +138,7 @@ class Space:
         return isinstance(self._runner, NewSpaceRunner)
 
     def exists(self) -> bool:
-        """Returns whether the space has been created; one opened with `create=False` may not be
+        """Returns whether the space has been created; one opened with `create=False` may not exist
         yet."""
         runner = self._runner
         return runner.exists() if isinstance(runner, NewSpaceRunner) else True
@@ -193,7 +193,7 @@ class Space:
     def aio(self) -> "AsyncStoreSpace":
         """The same layers for programs that `await`: `await store.aio.jobs.put("emails")`.
 
-        Calls do not hold up the event loop, and those of many tasks share a commit.
+        Calls do not block the event loop, and those of many tasks share a commit.
         """
         from holdfast.async_store import AsyncStoreSpace
 
@@ -203,7 +203,7 @@ class Space:
     # --- transactions -----------------------------------------------------------------------------
 
     def transact(self, work: Callable[[Tx], T]) -> T:
-        """Runs `work(tx)` and returns its result once all that it wrote is durable.
+        """Runs `work(tx)` and returns its result once everything it wrote is durable.
 
         If it raises, nothing was written. It may run more than once, so it should touch nothing but
         its transaction.
@@ -212,21 +212,20 @@ class Space:
 
     @contextmanager
     def transaction(self) -> Iterator[Tx]:
-        """Opens a transaction for a `with` block. On engines of several machines it may raise
-        `Conflict`."""
+        """Opens a transaction for a `with` block. On remote engines it may raise `Conflict`."""
         with self._runner.transaction() as tx:
             yield Tx(tx, self._shared)
 
     def view(self) -> AbstractContextManager[View]:
-        """One consistent snapshot for any number of reads."""
+        """Opens one consistent snapshot for any number of reads."""
         return LayersView(self._runner.view(), self._shared)
 
     def read(self, work: Callable[[View], T], *, kind: str = "") -> T:
         """Runs `work(view)` on one consistent snapshot and returns its result.
 
-        On engines of several machines it may run more than once, which saves round trips; so it
-        should touch nothing but its view. Works that read alike may share a `kind`, a name of your
-        choice, from which the engine learns what the next one will need.
+        On remote engines it may run more than once, which saves round trips; so it should touch
+        nothing but its view. Works that read alike may share a `kind`, a name of your choice, from
+        which the engine learns what the next one will need.
         """
         return self._runner.read(lambda reader: work(View(reader, self._shared)), kind)
 
@@ -239,16 +238,16 @@ class Space:
         return self._runner.read_clock()
 
     def sweep(self, *, limit: int = EXPIRED_PER_STEP) -> int:
-        """Deals with up to `limit` of what has expired, and says with how many; fewer than `limit`
-        means that nothing is left. Writes do so by themselves, a few each."""
+        """Removes up to `limit` entries that have expired, and returns how many; fewer than `limit`
+        means that none is left. Writes do this by themselves, a few each."""
         return self._runner.sweep(limit)
 
 
 class Store(Space):
-    """An open store: the space "default", and the way to all others."""
+    """An open store: the space "default", and the way to all other spaces."""
 
-    keeps_admin = False  # whether users are changed over the network: a server says so
-    server: "Server | None" = None  # that the store is open in
+    keeps_admin = False  # whether users are changed over the network; set by a server
+    server: "Server | None" = None  # the server that has opened the store
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
@@ -262,7 +261,7 @@ class Store(Space):
     def aio(self) -> "AsyncStore":
         """Returns this store for programs that `await`: `await store.aio.jobs.put("emails")`.
 
-        Calls do not hold up the event loop, and those of many tasks share a commit.
+        Calls do not block the event loop, and those of many tasks share a commit.
         """
         from holdfast.async_store import AsyncStore
 
@@ -283,7 +282,7 @@ class Store(Space):
         return Space(self.engine, name, self._created(name), self._shared, self)
 
     def _created(self, name: str) -> bytes:
-        """Returns the prefix of a space, with the tables that all spaces have."""
+        """Returns the prefix of a space, created with the tables that all spaces have."""
         prefix = find_or_create(self.engine, name)
         if find_number(self.engine, EVERY_SPACE) is not None:
             from holdfast.tables import EveryDomainTables
@@ -305,8 +304,8 @@ class Store(Space):
         return self._transact_many(steps)
 
     def try_transact_many(self, steps: Sequence[AnyStep]) -> list[Outcome[Any]] | None:
-        """Like `transact_many`, for a thread that must not be held up: None, and nothing was
-        written, if that would take more than a moment."""
+        """Like `transact_many`, for a thread that must not be blocked: returns None, without having
+        written anything, if it would take more than a moment."""
         prefixes = [step.space._runner.prefix for step in steps]
         if NOWHERE in prefixes:
             return None
@@ -340,7 +339,8 @@ class Store(Space):
         return Domains(self.engine).names()
 
     def page_of_spaces(self, *, after: str | None, limit: int) -> list[tuple[str, bytes]]:
-        """Up to `limit` spaces behind the name `after`, with their prefixes. Reads as many keys."""
+        """Returns up to `limit` spaces after the name `after`, with their prefixes. Reads as many
+        keys."""
         begin, end = prefix_range(pack(0, "space"))
         if after is not None:
             begin = after_key(pack(0, "space", after))
@@ -349,12 +349,12 @@ class Store(Space):
         return [(str(unpack(key)[2]), pack(int(number))) for key, number in pairs]
 
     def drop_space(self, name: str, *, progress: Callable[[int], None] | None = None) -> None:
-        """Removes a space with all that is in it, in bounded steps between which others write.
+        """Removes a space with everything in it, in bounded steps between which others can write.
 
         It is gone for everyone before the first step: code that still holds it gets `UnknownSpace`
         on the next call, and its name is free for a new space. It is no error if it does not exist.
-        `progress` is told the number of keys removed after each step. After a crash in the middle,
-        `resume_drops` goes on.
+        `progress` gets the number of removed keys after each step. After a crash in the middle,
+        `resume_drops` continues.
         """
         number = self.engine.transact(lambda tx: move_to_dropped(tx, name), space=DIRECTORY)
         if number is not None:
@@ -362,7 +362,7 @@ class Store(Space):
             forget_spaces()
 
     def resume_drops(self) -> None:
-        """Goes on with the drops that a crash has interrupted; without any, reads no key."""
+        """Continues the drops that a crash has interrupted; without any, reads no key."""
         with self.engine.view(space=DIRECTORY) as view:
             keys = [key for key, _ in view.scan(*prefix_range(pack(0, "dropped")))]
         for key in keys:
@@ -398,16 +398,18 @@ class Store(Space):
         self.engine.checkpoint()
 
     def backup(self, target: "str | Path") -> Backup:
-        """Writes a consistent copy into the folder `target` while others go on, and verifies it.
+        """Writes a consistent copy into the folder `target` while others continue to write, and
+        verifies it.
 
-        Returns how many keys it has, and the digest of all that is in it.
+        Returns how many keys it has, and the digest of its content.
         """
         from pathlib import Path
 
         return self.engine.backup(Path(target))
 
     def check(self) -> list[str]:
-        """Reads everything and returns what is wrong with it; an empty list is a clean store."""
+        """Reads everything and returns the problems; an empty list means that the store is
+        sound."""
         return self.engine.check()
 
     def stats(self) -> dict[str, int]:
@@ -415,9 +417,7 @@ class Store(Space):
         return self.engine.stats()
 
     def close(self) -> None:
-        """Waits for running writers, makes all durable and releases the folder. A second call does
-        nothing.
-        """
+        """Waits for running writers, syncs, and releases the folder. A second call does nothing."""
         if (used := self.__dict__.get("aio")) is not None:
             used.runs.close()
         if self._maintenance is not None:
@@ -446,7 +446,8 @@ def _works_of(steps: Sequence[AnyStep]) -> list[Callable[[Transaction], Any]]:
 
 
 def _removed(outcomes: list[Outcome[Any]], steps: Sequence[AnyStep]) -> list[Outcome[Any]]:
-    """Returns the outcomes, after another try of what failed only to remove expired keys."""
+    """Returns the outcomes, after a second try of those that failed only in removing expired
+    keys."""
     for number, outcome in enumerate(outcomes):
         if isinstance(outcome.error, RemovalFailed):
             outcomes[number] = _again(steps[number])

@@ -1,11 +1,11 @@
 """Moves a whole store from one engine to another: `holdfast copy`.
 
-The copy goes space by space, in the order of the keys, in bounded transactions; what the target has
-already and is the same is left alone. So a copy that was interrupted is run again and goes on, and
+It copies space by space, in key order, in bounded transactions; pairs that the target already has
+are left alone. So an interrupted copy continues when it is run again, and
 one whose source has changed since ends up the same as the source. Then both sides are read once
 more and compared, by number and by digest.
 
-While a copy is under way the target has a mark in its directory, and can't be opened as a store:
+While a copy is in progress the target has a mark in its directory, and can't be opened as a store:
 
 (0, "copying")    -> text    where it is copied from
 """
@@ -43,7 +43,7 @@ class Copied(msgspec.Struct, frozen=True, kw_only=True):
 
     keys: int
     digest: str
-    written: int  # pairs that the target lacked or had otherwise
+    written: int  # pairs that the target lacked, or had with other values
     removed: int  # pairs that only the target had
     spaces: int
 
@@ -58,14 +58,14 @@ def copy(
     """Makes `target` the same as `source`, and verifies that it is. `name` is what errors and the
     mark call the source.
 
-    `target` must be empty, or hold a copy from `name` that has not ended. Each space is one
-    snapshot of the source; let nobody write meanwhile if the copy is to replace it.
+    `target` must be empty, or hold an unfinished copy from `name`. Each space is one snapshot of
+    the source; let nobody write meanwhile if the copy is to replace it.
     """
     refuse_half_a_copy(source)
     _begin(target, name)
     written = removed = 0
     spaces = _spaces(source)
-    # The directory comes last: a space that can be found is there as a whole.
+    # The directory comes last: a space that can be found is complete.
     digest, keys = blake2b(), 0
     for space in [*spaces, DIRECTORY]:
         with source.view(space=space) as reader:
@@ -138,7 +138,7 @@ def _spaces(source: Engine) -> list[bytes]:
 def _copy_space(
     reader: Reader, target: Engine, space: bytes, progress: Progress
 ) -> tuple[int, int]:
-    """Makes one space of the target the same; how many pairs were put and deleted."""
+    """Makes one space of the target the same; returns how many pairs were put and deleted."""
     begin, end = prefix_range(space)
     written = removed = 0
     for batch, is_last in _batches(reader, begin, end):
@@ -163,8 +163,7 @@ def _write(tx: Transaction, put: _Pairs, gone: list[bytes]) -> None:
 
 
 def _batches(reader: Reader, begin: bytes, end: bytes) -> Iterator[tuple[_Pairs, bool]]:
-    """Yields the pairs of a range in bounded batches; the last one, maybe empty, is told as
-    such."""
+    """Yields the pairs of a range in bounded batches; marks the last one, which may be empty."""
     batch: _Pairs = []
     size = 0
     for key, value in reader.scan(begin, end):

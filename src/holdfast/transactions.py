@@ -31,7 +31,7 @@ _NESTED: Final = {
 class View:
     """The layers on one consistent snapshot."""
 
-    if not TYPE_CHECKING:  # or every name would be one
+    if not TYPE_CHECKING:  # otherwise every attribute would type-check
 
         def __getattr__(self, name: str) -> Any:
             from holdfast.error_text import no_attribute
@@ -48,8 +48,8 @@ class View:
 
     @property
     def raw(self) -> Transaction:
-        """The engine's own transaction, below the layers: for code that builds on the engine
-        itself."""
+        """The engine's own transaction, below the layers: for code that builds directly on the
+        engine."""
         return self._tx  # type: ignore[return-value]  # a view refuses to write
 
     # --- layers: one property each; what a layer needs of another is passed in here --------
@@ -80,18 +80,19 @@ class View:
 
 
 class Tx(View):
-    """The layers on one transaction: all that is written here becomes durable together."""
+    """The layers on one transaction: everything that is written here becomes durable together."""
 
     _tx: Transaction
 
     def publish(self, notice: Notice) -> None:
-        """Tells everyone who listens to this space, in any process, once all this is durable."""
+        """Notifies everyone who listens to this space, in any process, once all of this is
+        durable."""
         self._tx.after_commit(notice)
 
 
 class LayersView:
-    """The layers on a view. A context manager by hand: a generator would cost as much as the view
-    itself."""
+    """The layers on a view. A hand-written context manager: a generator would cost as much as the
+    view itself."""
 
     __slots__ = ("_shared", "_view")
 
@@ -104,8 +105,8 @@ class LayersView:
 
     @property
     def is_current(self) -> Callable[[], bool] | None:
-        """Returns the function that says whether a view that was opened now would show the same;
-        None if that can't be told."""
+        """Returns the function that tells whether a view opened now would show the same; None if
+        the engine can't tell."""
         return getattr(self._view, "is_current", None)
 
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> bool | None:
@@ -131,7 +132,8 @@ class Shared:
 
 
 def jobs_maker() -> "Callable[[Any], Jobs]":
-    """Returns what makes the jobs of a transaction: queues with a rate count on its metrics."""
+    """Returns the function that creates the jobs layer of a transaction; queues with a rate count
+    on its metrics."""
     return partial(layer_package("jobs").Jobs, limiter=_limiter_on)
 
 
@@ -144,7 +146,7 @@ def events_on(tx: Transaction) -> "Events":
     """Returns the events layer, whose handlers put jobs in the transaction of their event."""
     jobs = layer_package("jobs").Jobs
     made: Events = layer_package("events").Events(
-        # Most events put no job: the layer is made for those that do.
+        # Most events put no job, so the layer is created only for those that do.
         tx,
         enqueue=lambda queue, klass, data: jobs(tx).put(queue, klass, data),
         enqueue_dry_run=lambda dry_run: jobs(dry_run).put,

@@ -23,9 +23,9 @@ from holdfast.spaces import DIRECTORY
 
 ROLES: Final[dict[str, int]] = {"read": 0, "write": 1, "admin": 2}
 EVERYTHING: Final = "*"
-# What a grant may be for: the layers, and `pubsub`, which is what clients publish themselves.
+# What a grant may be for: the layers, and `pubsub`, the messages that clients publish.
 GRANTED: Final = tuple(sorted([EVERYTHING, "admin", "pubsub", *LAYERS]))
-USERS_CHANGED: Final = "users.changed"  # the topic of the notice that makes all servers look
+USERS_CHANGED: Final = "users.changed"  # the topic of the notice that makes all servers reload
 
 _EXPECTED: Final = (
     "A grant is ROLE[:SPACE[:LAYER]], such as read, write:shop or read:*:metrics; "
@@ -85,8 +85,8 @@ class User(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     name: str
     grants: tuple[Grant, ...]
     salt: bytes = b""
-    password: bytes = b""  # scrypt of it
-    token: bytes = b""  # SHA-256 of it: it is random, and long enough to need no more
+    password: bytes = b""  # its scrypt digest
+    token: bytes = b""  # its SHA-256: a token is random, and long enough to need no more
 
     @property
     def is_admin(self) -> bool:
@@ -120,10 +120,10 @@ def add_user(
     replace: bool = True,
     keep_admin: bool = False,
 ) -> str | None:
-    """Adds a user. Without a password, makes a token and returns it.
+    """Adds a user. Without a password, creates a token and returns it.
 
     A user of that name is replaced, or with `replace=False` raises `UserExists`. With `keep_admin`,
-    raises `LastAdmin` where nobody would be left who may change users.
+    raises `LastAdmin` if nobody would be left who may change users.
     """
     _refuse_bad_name(name)
     if password is not None:
@@ -150,7 +150,7 @@ def add_user(
 def grant_user(
     engine: Engine, name: str, grants: tuple[Grant, ...], *, keep_admin: bool = False
 ) -> User:
-    """Gives a user these grants in place of the old ones, and keeps password and token."""
+    """Replaces the grants of a user, and keeps password and token."""
     if not grants:
         raise BadInput(f"the user {name!r} would have no grant", hint=_EXPECTED)
 
@@ -163,10 +163,10 @@ def grant_user(
 def renew_token(
     engine: Engine, name: str, *, revoke: bool = False, keep_admin: bool = False
 ) -> str | None:
-    """Makes a new token for a user and returns it; the old one is refused from now on.
+    """Creates a new token for a user and returns it; the old one is refused from now on.
 
-    With `revoke=True` makes none. With `keep_admin`, raises `LastAdmin` where nobody would be left
-    who can log in and change users.
+    With `revoke=True` it creates none. With `keep_admin`, raises `LastAdmin` if nobody would be
+    left who can log in and change users.
     """
     token = None if revoke else secrets.token_urlsafe(32)
     digest = b"" if token is None else digest_of(token)
@@ -193,7 +193,7 @@ def remove_user(engine: Engine, name: str, *, keep_admin: bool = False) -> bool:
 def _change(
     engine: Engine, name: str, change: Callable[[User | None], User | None], keep_admin: bool
 ) -> User | None:
-    """Stores what `change` makes of a user, and tells all servers. None removes the user."""
+    """Stores the result of `change` for a user, and notifies all servers. None removes the user."""
 
     def work(tx: Transaction) -> User | None:
         key = pack(0, "user", name)

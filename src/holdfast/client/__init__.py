@@ -1,7 +1,7 @@
-"""The store over the network: `holdfast.connect(url)` gives what `holdfast.open(path)` does.
+"""The store over the network: `holdfast.connect(url)` offers what `holdfast.open(path)` does.
 
 The five layers have the same methods with the same types; `holdfast.aio.connect` is the same with
-`await`. Nothing of it is loaded before it is used, so that a program without a server pays nothing.
+`await`. It is loaded when it is first used, so that a program without a server pays nothing.
 """
 
 import importlib
@@ -42,7 +42,7 @@ _HOMES: Final = {
 
 
 def __getattr__(name: str) -> Any:
-    """Loads a class when someone asks for it."""
+    """Loads a class when it is first used."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
@@ -59,9 +59,9 @@ def connect(
     """Connects to a server: `holdfast.connect("holdfast://localhost:9977")`.
 
     The URL may name a user, a space and options, as in
-    `holdfast://user:password@host:9977/space?timeout=5`; `holdfasts://` encrypts. Arguments go
-    before what the URL says. A call may take `timeout` seconds in all, its retries included.
-    Raises `Unreachable` if there is no server.
+    `holdfast://user:password@host:9977/space?timeout=5`; `holdfasts://` encrypts. Arguments
+    override the URL. A call may take `timeout` seconds in total, its retries included. Raises
+    `Unreachable` if there is no server.
     """
     from holdfast.client.client import Client
     from holdfast.client.urls import Target

@@ -1,7 +1,7 @@
-"""The addresses of a host, within a time-out: the system's own look-up knows none.
+"""Looks up the addresses of a host within a timeout, which the system's own look-up lacks.
 
-A look-up runs in its own thread, which nobody waits for when the time is over. All who ask for
-the same host meanwhile share it, so a resolver that hangs costs one thread for each host.
+A look-up runs in its own thread, which nobody waits for once the time is over. All callers that ask
+for the same host meanwhile share it, so a resolver that hangs costs one thread for each host.
 """
 
 import os
@@ -11,14 +11,15 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, Final, TypeAlias
 
-Address: TypeAlias = tuple[Any, ...]  # family, kind, protocol, name, address: as getaddrinfo has it
+Address: TypeAlias = tuple[Any, ...]  # an element of getaddrinfo's result
 
 _lock: Final = threading.Lock()
 _under_way: Final[dict[tuple[int, str, int], "Future[list[Address]]"]] = {}  # by process too
 
 
 def look_up(host: str, port: int) -> "Future[list[Address]]":
-    """Returns the addresses of a host, there at once if it is an address itself."""
+    """Returns a future of the addresses of a host, which is done at once if the host is an
+    address."""
     found: Future[list[Address]] = Future()
     with suppress(OSError):
         numeric = socket.getaddrinfo(
@@ -32,7 +33,7 @@ def look_up(host: str, port: int) -> "Future[list[Address]]":
         if shared is not None:
             return shared
         _under_way[which] = found
-        found.set_running_or_notify_cancel()  # who waits no longer takes it from no one else
+        found.set_running_or_notify_cancel()  # so that no caller can cancel it for the others
     threading.Thread(
         target=_resolve, args=(which, found), name=f"holdfast-dns-{host}", daemon=True
     ).start()

@@ -10,7 +10,7 @@ from holdfast.client.urls import Target
 
 
 class AsyncClient(AsyncSpace):
-    """A connection to a server: the space of its URL, and the way to all others.
+    """A connection to a server: the space of its URL, and the way to all other spaces.
 
     `await` it, or enter it with `async with`, and it is connected.
     """

@@ -38,13 +38,13 @@ class AsyncConnection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._reader = ReplyReader()
         self._asked: deque[_Asked] = deque()  # sent, and not answered yet
-        self._kept: list[tuple[bytes, _Asked]] = []  # to be sent at the end of this turn
+        self._kept: list[tuple[bytes, _Asked]] = []  # sent at the end of this turn of the loop
         self._timer: asyncio.TimerHandle | None = None
         self._hear: Callable[[Any], None] | None = None
         self._is_late = False
-        self._reason = ""  # why it was given up here
+        self._reason = ""  # why this side has closed it
         self._reads = True
-        self._is_greeted = False  # before, TLS has things to say that nobody asked for
+        self._is_greeted = False  # before the greeting, TLS may send data that nobody asked for
         self.is_open = False
         self.space = DEFAULT_SPACE
 
@@ -68,7 +68,7 @@ class AsyncConnection(asyncio.Protocol):
     async def _connected(
         cls, loop: asyncio.AbstractEventLoop, target: Target, tls: ssl.SSLContext | None
     ) -> "AsyncConnection":
-        """Tries the addresses of the host in their order; those share the time."""
+        """Tries the addresses of the host in order; the tries share the time."""
         end = loop.time() + target.connect_timeout
         # Not the loop's own look-up: a program could not end before its thread does.
         addresses = await asyncio.wrap_future(look_up(target.host, target.port))
@@ -100,7 +100,7 @@ class AsyncConnection(asyncio.Protocol):
         self._is_greeted = True
 
     async def enter(self, space: str) -> None:
-        """Makes all further commands work on `space`."""
+        """Runs all further commands in `space`."""
         reply = await self.ask(calls.words("SPACE", space), 1, self._target.connect_timeout)
         if reply != b"OK":
             raise calls.failure(reply)
@@ -109,7 +109,7 @@ class AsyncConnection(asyncio.Protocol):
     def ask(self, data: bytes, count: int, timeout: float) -> asyncio.Future[Any]:
         """Sends commands; the future gets their replies: one as it is, several as a list.
 
-        It gets `Broken` if the connection or the time ends before the last reply has come.
+        It gets `Broken` if the connection breaks or the time runs out before the last reply.
         """
         future: asyncio.Future[Any] = self._loop.create_future()
         if not self.is_open:
@@ -126,7 +126,7 @@ class AsyncConnection(asyncio.Protocol):
         self._hear = hear
 
     def read_on(self, goes_on: bool) -> None:
-        """Reads what comes, or lets it wait at the server."""
+        """Resumes reading, or leaves what arrives at the server."""
         if goes_on == self._reads or not self.is_open:
             return
         self._reads = goes_on
@@ -146,7 +146,7 @@ class AsyncConnection(asyncio.Protocol):
     def _flush(self) -> None:
         kept, self._kept = self._kept, []
         if self._is_greeted and not self._asked and self._watch.poll(0):
-            # Something has come unasked: the server has closed, and can't have seen these.
+            # Data arrived unasked: the server has closed, and can't have seen these commands.
             _fail([asked for _, asked in kept], lost(self._target, None), was_sent=False)
             self._transport.abort()
             return
@@ -167,7 +167,7 @@ class AsyncConnection(asyncio.Protocol):
         self._timer = self._loop.call_at(deadline, self._look_at_the_time)
 
     def _look_at_the_time(self) -> None:
-        """Answers keep their order, so only the oldest question can be the first to be late."""
+        """Checks the oldest command: replies keep their order, so it is the first to be late."""
         self._timer = None
         if not self._asked:
             return
@@ -203,7 +203,7 @@ class AsyncConnection(asyncio.Protocol):
 
     def _answer(self, reply: Any) -> None:
         if not self._asked:
-            self._transport.abort()  # nobody has asked: nothing that follows can be trusted
+            self._transport.abort()  # a reply without a command: nothing after it can be trusted
             return
         asked = self._asked[0]
         if asked.count > 1:

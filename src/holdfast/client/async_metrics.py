@@ -28,7 +28,7 @@ class AsyncMetrics(ScopedMetrics, AwaitedMetrics):
     """Counters in time sequences, gauges, distributions, and rate limits."""
 
     def _clock(self) -> float:
-        """Returns the time that writers, readers and limiters go by."""
+        """Returns the clock of writers, readers and limiters."""
         return time.time()
 
     async def writer(
@@ -58,7 +58,7 @@ class AsyncMetrics(ScopedMetrics, AwaitedMetrics):
         future: Future = "clamp",
         on_conflict: OnConflict = "refuse",
     ) -> "AsyncReader":
-        """Returns a reader; what is asked for together is fetched in one call."""
+        """Returns a reader; what is requested together is fetched in one call."""
         metrics = await self.define(specs, on_conflict, prefix=prefix)
         named = self._scope.arguments(prefix, namespace)
         inner = ClientReader(_not_here, metrics, **named, future=future, clock=self._clock)
@@ -75,7 +75,7 @@ class AsyncMetrics(ScopedMetrics, AwaitedMetrics):
         on_conflict: OnConflict = "refuse",
         sleep: AsyncSleep = asyncio.sleep,
     ) -> "AsyncLimiter":
-        """Returns a limiter, each call of which is one transaction. `sleep` is how `acquire` waits.
+        """Returns a limiter; each call is one transaction. `sleep` is how `acquire` waits.
 
         With `on_conflict="discard"` its first call deletes, before anything else, what other
         windows or other numbers of buckets have counted under these names.
@@ -93,7 +93,7 @@ class AsyncMetrics(ScopedMetrics, AwaitedMetrics):
 
 
 class _Outbox:
-    """The writes that a writer has flushed and that are still to be sent."""
+    """The writes that a writer has flushed and that still have to be sent."""
 
     def __init__(self) -> None:
         self.writes: list[Any] = []
@@ -111,9 +111,9 @@ class _Outbox:
 class AsyncWriter:
     """Buffers writes until `await flush()`, which stores all of them in one transaction.
 
-    It flushes when its `async with` block ends, also by an exception, and by itself when it holds
-    `MAX_WRITER_KEYS` keys. If no answer to a flush comes, `OutcomeUnknown` is raised and what was
-    sent is not kept: nothing is counted twice.
+    It flushes when its `async with` block ends, even after an exception, and by itself when it
+    holds `MAX_WRITER_KEYS` keys. If a flush gets no answer, it raises `OutcomeUnknown` and drops
+    what was sent, so that nothing is counted twice.
     """
 
     def __init__(self, metrics: AsyncMetrics, writer: Writer, outbox: _Outbox) -> None:
@@ -128,24 +128,25 @@ class AsyncWriter:
         self._send_if_full()
 
     def set(self, metric: str, entity: EntityLike = None, value: Number = 0) -> None:
-        """Takes a sample of a gauge."""
+        """Records a sample of a gauge."""
         self._writer.set(metric, entity, value)
         self._send_if_full()
 
     def add(self, metric: str, entity: EntityLike = None, delta: Number = 1) -> None:
-        """Takes a sample of a gauge that is `delta` above the last one when it is flushed."""
+        """Records a sample of a gauge that is `delta` above the last one at the time of the
+        flush."""
         self._writer.add(metric, entity, delta)
         self._send_if_full()
 
     def record(
         self, metric: str, entity: EntityLike = None, value: Number = 0, count: int = 1
     ) -> None:
-        """Notes that a value of a distribution occurred `count` times."""
+        """Records that a value of a distribution occurred `count` times."""
         self._writer.record(metric, entity, value, count)
         self._send_if_full()
 
     async def flush(self) -> None:
-        """Stores all that is buffered in one transaction; if that fails, it stays buffered."""
+        """Stores the buffer in one transaction; if that fails, it stays buffered."""
         if self._flushing is not None:
             task, self._flushing = self._flushing, None
             await task
@@ -193,7 +194,7 @@ class AsyncWriter:
         try:
             await self._metrics.write(writes, **self._writer.where)
         except OutcomeUnknown:
-            raise  # they may be stored: to store them twice would be worse than to lose them
+            raise  # they may be stored, and storing them twice would be worse than losing them
         except BaseException:
             self._outbox.writes = writes + self._outbox.writes
             raise
@@ -203,14 +204,14 @@ class AsyncWriter:
 
 
 class AsyncRatePromise:
-    """A total and its rates, fetched when one of them is first asked for."""
+    """A total and its rates, fetched when one of them is first requested."""
 
     def __init__(self, reader: "AsyncReader", promise: Promise) -> None:
         self._reader = reader
         self._promise = promise
 
     async def total(self) -> Any:
-        """Returns an integer if the resolution is one, else a float."""
+        """Returns an integer if the resolution is an integer, otherwise a float."""
         return (await self._fetched()).total()
 
     async def per_second(self) -> float:
@@ -226,7 +227,7 @@ class AsyncRatePromise:
         return (await self._fetched()).per_day()
 
     async def exact(self) -> bool:
-        """Returns whether no bucket that holds something was counted in part."""
+        """Returns whether no bucket with a value was counted partially."""
         return (await self._fetched()).exact
 
     @property
@@ -254,19 +255,19 @@ class AsyncReader(AsyncPromiseReads):
         self._where = where
 
     def now(self) -> float:
-        """Returns the time at which all reads are made."""
+        """Returns the time of all reads."""
         return self._reader.now()
 
     def set_current_time(self, at: float) -> None:
-        """Has all reads from now on speak of `at`."""
+        """Makes all further reads use the time `at`."""
         self._reader.set_current_time(at)
 
     def reset_current_time(self) -> None:
-        """Takes the time again at the next use."""
+        """Takes the time again at the next read."""
         self._reader.reset_current_time()
 
     def latest(self, seconds: float) -> TimeRange:
-        """Returns the last `seconds` until now."""
+        """Returns the range of the last `seconds` until now."""
         return self._reader.latest(seconds)
 
     def time_range(self, start: float, end: float) -> TimeRange:
@@ -283,7 +284,7 @@ class AsyncReader(AsyncPromiseReads):
         return {metric: self.get_rate(metric, entity, asked) for metric in metrics}
 
     async def fetch(self) -> None:
-        """Reads all that has been asked for and not found, in one call."""
+        """Reads everything that was requested and not fetched yet, in one call."""
         for now, promises in self._reader.wanted():
             queries: list[Any] = [promise.query for promise in promises]
             found = await self._metrics.rates(queries, **self._where, at=now)
@@ -304,7 +305,7 @@ class AsyncLimiter(AwaitedLimiter):
     def limit(
         self, condition: str, *, entity: Any = None, amount: int = 1
     ) -> Callable[[Callable[P, Awaitable[R]]], Callable[P, Awaitable[R]]]:
-        """Decorates a coroutine function: it runs if it is allowed, else `LimitExceeded`."""
+        """Decorates a coroutine function: if the limit is exceeded, it raises `LimitExceeded`."""
 
         def decorate(function: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]]:
             @functools.wraps(function)
@@ -345,7 +346,7 @@ class _StoreLimits:
         await self._metrics.limit_incr(operations, *plan, prefix=prefix, namespace=namespace)
 
     async def _settled(self, conditions: LimiterPlan, prefix: Any) -> tuple[Any, ...]:
-        """Returns the plan as arguments, once what contradicts it is discarded."""
+        """Returns the plan as arguments, after conflicting counts were discarded."""
         plan = asked(conditions)
         if self._on_conflict != "refuse":
             await self._metrics.define_limits(*plan, self._on_conflict, prefix=prefix)

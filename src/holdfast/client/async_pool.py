@@ -1,7 +1,7 @@
 """The connections of the async client. The rules for retries are those of `pool.py`.
 
-Calls that are answered at once share one connection for each space, in which they follow each
-other closely; what waits or takes long has its own connection meanwhile.
+Calls that are answered at once share one connection for each space and follow each other closely;
+calls that wait or take long have a connection of their own.
 """
 
 import asyncio
@@ -26,7 +26,9 @@ class AsyncPool:
         self._shared: dict[str, AsyncConnection] = {}
         self._making: dict[str, asyncio.Lock] = {}
         self._idle: dict[str, list[AsyncConnection]] = {}
-        self._room = asyncio.Semaphore(target.connections)  # for those apart
+        self._room = asyncio.Semaphore(
+            target.connections
+        )  # for calls with a connection of their own
         self._apart: set[AsyncConnection] = set()
         self._closed = False
 
@@ -42,7 +44,7 @@ class AsyncPool:
     ) -> Any:
         """Sends commands at once and returns the reply, or the replies.
 
-        `timeout` is for all of it, retries included; `only_reads` says that it may be sent again,
+        `timeout` covers everything, retries included; `only_reads` means that it may be sent again,
         `apart` that others should not have to wait for it.
         """
         end = asyncio.get_running_loop().time() + timeout
@@ -97,14 +99,14 @@ class AsyncPool:
     ) -> None:
         """Sends what was recorded, step by step, and settles every handle.
 
-        `before` is a command that is sent before each of them; its replies are left out.
+        `before` is a command that is sent before each of them; its replies are dropped.
         """
         commands = recording._taken()
         loop = asyncio.get_running_loop()
         end = loop.time() + timeout
         connection = await self.shared(space, end)
         for begin in range(0, len(commands), PIPELINE_STEP):
-            # Asked within one turn of the loop, they travel in one packet.
+            # Sent within one turn of the loop, they share packets.
             left = max(0.001, end - loop.time())
             step = commands[begin : begin + PIPELINE_STEP]
             each = 2 if before else 1  # replies
@@ -168,7 +170,7 @@ class AsyncPool:
             try:
                 reply = await connection.ask(data, replies, end - loop.time())
             except BaseException:
-                # Its reply may still be on its way; and who waits no longer pops no job.
+                # Its reply may still arrive; and a cancelled wait must not pop a job.
                 connection.close()
                 raise
             finally:
@@ -196,7 +198,7 @@ class AsyncPool:
         return None
 
     def forget(self, space: str) -> None:
-        """Forgets a dropped space: a new one of the same name is another."""
+        """Forgets a dropped space: a new one of the same name is a different space."""
         shared = self._shared.pop(space, None)
         for connection in [*self._idle.pop(space, []), *([shared] if shared else [])]:
             connection.close()

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 class AsyncSubscription:
-    """The notices of one space whose topics begin alike, on its own connection.
+    """The notices of one space whose topics have a common prefix, on a connection of its own.
 
-    It listens from `async with` on. When the connection breaks it connects again, and `missed`
+    It listens from `async with` on. When the connection breaks, it connects again, and `missed`
     grows by one. Notices in between are lost, so read again what you follow.
     """
 
@@ -34,9 +34,9 @@ class AsyncSubscription:
         self._queue: deque[Notice] = deque()
         self._arrived = asyncio.Event()
         self._missed = 0
-        self._is_broken = False  # there is no connection: connect again
+        self._is_broken = False  # the connection broke: connect again
         self._pongs = 0
-        self._polls = False  # someone wants all that there is, however much that may be
+        self._polls = False  # `poll` wants everything, however much it is
         self._connection: AsyncConnection | None = None
         self._closed = False
 
@@ -46,11 +46,12 @@ class AsyncSubscription:
         return self._missed
 
     async def get(self, timeout: float | None = None) -> Notice | None:
-        """The next notice, or None after `timeout` seconds (None waits for ever) or when closed."""
+        """Returns the next notice, or None after `timeout` seconds (None waits for ever) or when
+        closed."""
         try:
             async with asyncio.timeout(timeout):
                 while not self._queue and not self._closed:
-                    self._arrived.clear()  # before the look: what comes meanwhile counts
+                    self._arrived.clear()  # before checking, so that nothing is missed
                     await self._listening()
                     await self._arrived.wait()
         except TimeoutError:
@@ -108,12 +109,12 @@ class AsyncSubscription:
         self._arrived.set()
 
     def _pause_if_queue_is_full(self) -> None:
-        """Stops reading while too much waits, so that the server sees a slow subscriber."""
+        """Stops reading while too much is queued, so that the server notices a slow subscriber."""
         if self._connection is not None and not self._polls:
             self._connection.read_on(len(self._queue) < MAX_QUEUED_NOTICES)
 
     async def _listening(self) -> "AsyncConnection":
-        """Returns the connection; a new one if the last has broken."""
+        """Returns the connection, a new one if the last has broken."""
         if self._connection is None:
             raise BadInput("nobody listens yet", hint="Begin with `async with ... as notices`.")
         if not self._connection.is_open and not self._closed:

@@ -1,4 +1,4 @@
-"""Operations that are recorded and sent together: one transaction (a batch), or each its own."""
+"""Operations that are recorded and sent together: as one transaction (a batch), or one each."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -25,7 +25,7 @@ _NOTHING: Final = object()
 
 
 class Handle(Generic[T]):
-    """The result of a recorded operation, available once the recording was sent."""
+    """The result of a recorded operation, available once the recording has been sent."""
 
     __slots__ = ("_error", "_read", "_result")
 
@@ -58,7 +58,7 @@ class Handle(Generic[T]):
         self._error = error
 
     def _then(self, make: Callable[[T], U]) -> "Handle[U]":
-        """Returns this handle, with a result that is made of the operation's own."""
+        """Returns this handle, with a result that is computed from the operation's own."""
         read = self._read
         self._read = lambda reply: make(read(reply))
         changed: Any = self
@@ -66,7 +66,7 @@ class Handle(Generic[T]):
 
 
 class Recording:
-    """The five layers, whose operations are kept and return handles."""
+    """The five layers, whose operations are recorded and return handles."""
 
     def __init__(self) -> None:
         self._commands: list[bytes] = []
@@ -108,7 +108,7 @@ class Recording:
         return len(self._commands)
 
     def record(self, call: Call[T], *values: Any) -> Handle[T]:
-        """Keeps a call and returns the handle of its result."""
+        """Records a call and returns the handle of its result."""
         if self._is_sent:
             raise BadInput("this was already sent", hint="Begin a new one.")
         handle = Handle(call.result)
@@ -130,7 +130,7 @@ class Recording:
 
 
 class Batch(Recording):
-    """Operations that are one transaction: all of them, or none."""
+    """Operations that form one transaction: all of them are applied, or none."""
 
     def _request(self) -> bytes:
         commands = self._taken()
@@ -160,7 +160,7 @@ class Batch(Recording):
 
 
 class Pipeline(Recording):
-    """Operations that travel together and succeed or fail each for itself."""
+    """Operations that are sent together, each succeeding or failing by itself."""
 
     def _settle(self, replies: Sequence[Any]) -> None:
         for handle, reply in zip(self._handles, replies, strict=False):

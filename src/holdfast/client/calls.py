@@ -33,11 +33,11 @@ Kind = Literal["read", "write", "long", "wait"]
 Values: TypeAlias = tuple[Any, ...]  # an operation's arguments, in the order of `Call.names`
 Encode: TypeAlias = Callable[[Values], bytes]
 
-_WITH_VALUES: Final = frozenset({"entities", "tables"})  # layers that hold values of any type
+_WITH_VALUES: Final = frozenset({"entities", "tables"})  # layers whose values have any type
 
 
 class Call(Generic[T]):
-    """An operation as a client calls it. Its method says the arguments, defaults and result."""
+    """An operation as a client calls it. Its method declares the arguments, defaults and result."""
 
     def __init__(
         self,
@@ -57,14 +57,14 @@ class Call(Generic[T]):
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The arguments in the order in which a method passes them on: *values last."""
+        """The arguments in the order in which a method passes them: *values last."""
         code = self._method.__code__
         count = code.co_argcount + code.co_kwonlyargcount
         return tuple(code.co_varnames[1 : count + bool(code.co_flags & CO_VARARGS)])
 
     @property
     def method_name(self) -> str:
-        """The name of the method, which is the name of the layer's method too."""
+        """The name of the method, which is also the name of the layer's method."""
         name: str = self._method.__name__
         return name
 
@@ -81,7 +81,7 @@ class Call(Generic[T]):
 
     @cached_property
     def defaults(self) -> Values:
-        """The default of each argument; a marker for an argument without one."""
+        """The default of each argument; a marker if it has none."""
         code, by_position = self._method.__code__, self._method.__defaults__ or ()
         placed = code.co_varnames[1 : code.co_argcount]
         known = dict(zip(placed[len(placed) - len(by_position) :], by_position, strict=True))
@@ -96,7 +96,7 @@ class Call(Generic[T]):
         return b"%b$%d\r\n%b\r\n" % (self._begin, len(payload), payload)
 
     def payload(self, values: Values) -> bytes:
-        """Returns these arguments as the bytes that are sent, without those at their default."""
+        """Returns these arguments as the bytes to send, without those that equal their defaults."""
         try:
             payload = self._encode(values)
         except (RecursionError, TypeError, ValueError, OverflowError) as error:
@@ -120,7 +120,7 @@ class Call(Generic[T]):
                 hint="Client and server should be of the same version.",
             ) from None
 
-    # Both are made when they are first used: a program uses few of the operations.
+    # Both are created when they are first used: a program uses few of the operations.
 
     @cached_property
     def _encode(self) -> Encode:
@@ -203,7 +203,7 @@ def _jobs_encoder(operation: str, call: Call[Any]) -> Encode:
 
 
 def _events_encoder(call: Call[Any]) -> Encode:
-    """Lets values that no event can carry travel as what they are, for the store to refuse."""
+    """Sends values that no event can carry unchanged, so that the store refuses them."""
     encode, encode_exactly = _plain_encoder(call), _exact_encoder(call)
     position = next((at for at, name in enumerate(call.names) if name in ("event", "events")), None)
     if position is None:
@@ -235,7 +235,7 @@ def _metrics_encoder(call: Call[Any]) -> Encode:
 
 
 def as_text(value: Any) -> Any:
-    """Returns bytes and moments as the text that an operation takes as well."""
+    """Returns bytes and timestamps as text that an operation accepts as well."""
     if isinstance(value, bytes | bytearray):
         try:
             return value.decode()
@@ -322,8 +322,8 @@ def is_dropped_space(reply: Any) -> bool:
 
 
 class Broken(Exception):
-    """A connection gave no reply. `was_sent` says whether the server may have all of the request,
-    `is_late` whether time ran out."""
+    """A connection gave no reply. `was_sent` means that the server may have all of the request,
+    `is_late` that time ran out."""
 
     def __init__(self, reason: str, *, was_sent: bool, is_late: bool = False) -> None:
         super().__init__(reason)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# What a store offers and a client offers in another way.
+# What a store offers, but a client offers in another way.
 ELSEWHERE: Final = {
     **dict.fromkeys(
         ("transact", "transaction", "view"),
@@ -44,7 +44,7 @@ class ClientSpace:
         self._exchange = pool.exchange
         self._timeout = pool.target.timeout
 
-    if not TYPE_CHECKING:  # or every name would be one
+    if not TYPE_CHECKING:  # otherwise every attribute would type-check
 
         def __getattr__(self, name: str) -> Any:
             from holdfast.error_text import no_attribute
@@ -108,9 +108,9 @@ class ClientSpace:
     def batch(self) -> Iterator[Batch]:
         """Records operations, and sends them as one transaction when the block ends.
 
-        All of them are done, or none: the error that undid them says at which `position`. If the
+        All of them are applied, or none: the error that undid them names its `position`. If the
         block itself raises, nothing is sent. Each operation returns a handle, whose `result()` is
-        there behind the block.
+        available after the block.
         """
         recording = Batch()
         yield recording
@@ -129,8 +129,8 @@ class ClientSpace:
     def pipeline(self) -> Iterator[Pipeline]:
         """Records operations, and sends them together when the block ends, each for itself.
 
-        One wait for the network serves them all. An operation that failed raises when its result
-        is asked for; nothing is sent twice.
+        One wait for the network serves them all. A failed operation raises when its result is
+        requested; nothing is sent twice.
         """
         recording = Pipeline()
         yield recording
@@ -143,7 +143,7 @@ class ClientSpace:
 
 
 class Client(ClientSpace):
-    """A connection to a server: the space of its URL, and the way to all others."""
+    """A connection to a server: the space of its URL, and the way to all other spaces."""
 
     def __init__(self, target: Target) -> None:
         pool = Pool(target)
@@ -177,7 +177,7 @@ class Client(ClientSpace):
 
 
 def patience(target: Target, call: Call[Any], values: Values) -> float:
-    """Returns how long to wait for an operation that takes its time."""
+    """Returns how long to wait for an operation that takes time."""
     if call.kind == "wait":
         waits = call.given(values).get("timeout", MAX_WAIT_SECONDS)
         return target.timeout + (waits if isinstance(waits, int | float) else 0)

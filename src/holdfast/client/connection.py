@@ -25,12 +25,12 @@ _TIMEVAL: Final = struct.Struct("ll")
 
 
 class Connection:
-    """Talks to a server, one question at a time."""
+    """Talks to a server, one request at a time."""
 
     def __init__(
         self, target: Target, tls: ssl.SSLContext | None, seconds: float | None = None
     ) -> None:
-        """Connects and logs in within `seconds`, or within the timeout for connecting."""
+        """Connects and logs in within `seconds`, or within the connection timeout."""
         end = time.monotonic() + (target.connect_timeout if seconds is None else seconds)
         self._target = target
         self._reader = ReplyReader()
@@ -48,13 +48,14 @@ class Connection:
 
     @property
     def is_stale(self) -> bool:
-        """Returns whether data arrived unasked: the server has closed, or is about to."""
+        """Returns whether data arrived unasked: the server has closed the connection, or is about
+        to."""
         return bool(self._watch.poll(0))
 
     def ask(self, data: bytes, count: int, timeout: float) -> Any:
         """Sends commands and returns their replies: one as it is, several as a list.
 
-        Raises `Broken` if the connection or the time ends before the last reply has come.
+        Raises `Broken` if the connection breaks or the time runs out before the last reply.
         """
         if timeout != self._timeout:
             self._limit(timeout)
@@ -86,7 +87,7 @@ class Connection:
         return self._receive(time.monotonic() + seconds)
 
     def enter(self, space: str, seconds: float | None = None) -> None:
-        """Makes all further commands work on `space`."""
+        """Runs all further commands in `space`."""
         timeout = self._target.connect_timeout if seconds is None else seconds
         reply = self.ask(calls.words("SPACE", space), 1, timeout)
         if reply != b"OK":
@@ -104,8 +105,8 @@ class Connection:
     # --- bytes -----------------------------------------------------------------------------------
 
     def _send(self, data: bytes) -> None:
-        """Hands all to the operating system. As long as a byte is missing, no command that ends
-        with it can have been run."""
+        """Passes all bytes to the operating system. While a byte is missing, the command that ends
+        with it can't have run."""
         try:
             sent = self._socket.send(data)
             while sent < len(data):
@@ -124,7 +125,7 @@ class Connection:
                 if not data:
                     raise Broken(self._lost(None), was_sent=True)
                 reply = reader.take(data)
-                if reply is False:  # a large one comes in pieces
+                if reply is False:  # a large reply arrives in pieces
                     self._limit(end - time.monotonic())
         except ProtocolError as error:
             raise Broken(no_resp(self._target, error), was_sent=True) from None
@@ -141,7 +142,7 @@ class Connection:
             raise Broken(no_resp(self._target, error), was_sent=True) from None
 
     def _limit(self, timeout: float) -> None:
-        """Lets the socket wait so long and no longer. To change it costs a system call."""
+        """Sets the socket's timeout. Changing it costs a system call."""
         if timeout <= 0:
             raise Broken(self._late(), was_sent=True, is_late=True)
         if timeout != self._timeout:
@@ -170,8 +171,7 @@ class Connection:
 
 
 def open_socket(target: Target, tls: ssl.SSLContext | None, end: float) -> socket.socket:
-    """Returns a socket that is connected to the server, or raises `Unreachable` when `end` has
-    come."""
+    """Returns a socket connected to the server; raises `Unreachable` at `end`."""
     opened: socket.socket | None = None
     try:
         opened = _connected(target, end)
@@ -195,7 +195,7 @@ def _connected(target: Target, end: float) -> socket.socket:
     for position, (family, kind, protocol, _, address) in enumerate(addresses):
         opened = socket.socket(family, kind, protocol)
         try:
-            # One that never answers leaves time for those behind it.
+            # An address that never answers leaves time for the next ones.
             opened.settimeout(_left(end) / (len(addresses) - position))
             opened.connect(address)
             return opened
@@ -244,8 +244,8 @@ def _refusal(error: HoldfastError) -> HoldfastError:
 
 
 def no_resp(target: Target, error: Exception) -> str:
-    """Returns why what came is not a reply. Those who speak HTTP begin so, and say nothing else of
-    use."""
+    """Returns why the received data is not a reply. HTTP servers are recognised by its
+    beginning."""
     if "b'H'" in str(error):
         return (
             f"{target.place} speaks HTTP: it is the HTTP side of a server, and the client uses the "

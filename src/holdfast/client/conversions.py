@@ -32,7 +32,7 @@ _ANSWERS: Final[dict[Any, Any]] = {
 
 
 def as_entities(entities: Any) -> Any:
-    """Returns entities to be put, so that no plain dict looks like a `PutEntity`."""
+    """Returns entities to put, so that no plain dict can be mistaken for a `PutEntity`."""
     if not isinstance(entities, Iterable) or isinstance(entities, str | Mapping):
         return entities
     return [_as_entity(entity) for entity in entities]
@@ -50,7 +50,7 @@ def _as_entity(entity: Any) -> Any:
 
 
 def replies(queries: Sequence[Any], found: Sequence[Any]) -> list[Reply]:
-    """Returns the replies of `entities.execute`, each in the type that its query gets."""
+    """Returns the replies of `entities.execute`, each in the type of its query."""
     return [
         msgspec.convert(reply, _REPLIES.get(type(query), Any))
         for query, reply in zip(queries, found, strict=True)
@@ -58,7 +58,7 @@ def replies(queries: Sequence[Any], found: Sequence[Any]) -> list[Reply]:
 
 
 def answers(queries: Sequence[Any], found: Sequence[Any]) -> list[Any]:
-    """The answers of `events.read`, each in the type of its operation."""
+    """Returns the answers of `events.read`, each in the type of its operation."""
     return [
         msgspec.convert(answer, _answer_type(query))
         for query, answer in zip(queries, found, strict=True)

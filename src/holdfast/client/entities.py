@@ -55,7 +55,7 @@ class ClientEntities(CalledEntities, ModelCalls):
     _space: "ClientSpace"
 
     def execute(self, queries: Sequence[Query]) -> list[Reply]:
-        """Runs queries, on any tables, one after the other and all or none; a reply for each."""
+        """Runs queries on any tables in order, all or none; returns a reply for each."""
         listed = list(queries)
         return conversions.replies(listed, super().execute(listed))
 
@@ -71,10 +71,10 @@ class ClientEntities(CalledEntities, ModelCalls):
 
 
 class BatchEntities(RecordedEntities):
-    """Operations on entities that are kept to be sent together; with models too."""
+    """Operations on entities that are recorded to be sent together; also with models."""
 
     def execute(self, queries: Sequence[Query]) -> Handle[list[Reply]]:
-        """Runs queries, on any tables, one after the other; a reply for each."""
+        """Runs queries on any tables in order; returns a reply for each."""
         listed = list(queries)
         handle = super().execute(listed)
         return handle._then(lambda found: conversions.replies(listed, found))
@@ -82,7 +82,7 @@ class BatchEntities(RecordedEntities):
     def put(
         self, *objects: Model, ttl: Seconds | None = None, mode: PutMode = "merge"
     ) -> Handle[list[str]]:
-        """Puts objects; each learns its id when the batch was sent."""
+        """Puts objects; each gets its id once the batch has been sent."""
         puts = mapper.to_put(objects, ttl, mode)
         if len(puts) == 1:
             handle = self.put_raw(puts[0].table, puts[0].entities, mode=mode)
@@ -94,8 +94,7 @@ class BatchEntities(RecordedEntities):
         return super().execute(puts)._then(done)
 
     def get(self, model: type[M], *ids: str, properties: Sequence[Any] = ()) -> Handle[list[M]]:
-        """Returns the objects with these ids, in their order; those that are missing are left
-        out."""
+        """Returns the objects with these ids, in their order, without missing ones."""
         columns = names(model, properties)
         handle = self.get_raw(mapper.table_of(model), texts(ids), properties=columns)
         return handle._then(lambda found: mapper.load(model, found))
@@ -142,11 +141,11 @@ class BatchEntities(RecordedEntities):
         expire: Seconds | None = None,
         **changed: Any,
     ) -> Handle[int]:
-        """Changes what the filters select, and gives how many that were."""
+        """Changes the entities that the filters select, and returns how many."""
         filters, changes = mapper.to_update(model, filters_and_changes, expire, changed)
         handle = self.update_raw(mapper.table_of(model), filters, changes)
         return handle._then(lambda updated: updated.num)
 
     def delete(self, model: type[Model], *filters: Where) -> Handle[int]:
-        """Deletes what the filters select, and gives how many that were."""
+        """Deletes the entities that the filters select, and returns how many."""
         return self.delete_raw(mapper.table_of(model), flat(filters))

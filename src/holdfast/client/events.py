@@ -23,7 +23,7 @@ class ClientEvents(CalledEvents):
     _space: "ClientSpace"
 
     def read(self, queries: Sequence[Query]) -> list[Result]:
-        """Many reads in one snapshot, each answered as if it were asked alone."""
+        """Answers many reads from one snapshot, each as if it were asked alone."""
         return conversions.answers(queries, super().read(queries))
 
     def send_stream(self, events: Iterable[AnyEvent], schema: str | None = None) -> SendManyReply:
@@ -40,10 +40,10 @@ class ClientEvents(CalledEvents):
 
 
 class BatchEvents(RecordedEvents):
-    """Operations on events that are kept to be sent together."""
+    """Operations on events that are recorded to be sent together."""
 
     def read(self, queries: Sequence[Query]) -> Handle[list[Result]]:
-        """Many reads, each answered as if it were asked alone."""
+        """Answers many reads, each as if it were asked alone."""
         handle = super().read(queries)
         return handle._then(lambda found: conversions.answers(queries, found))
 

@@ -46,7 +46,7 @@ class ClientJobs(CalledJobs):
         """Pops from the first of `queues` that has a job; waits up to `timeout` seconds.
 
         If the connection breaks meanwhile, a job may have been popped and its answer lost: it
-        raises `OutcomeUnknown`, and such a job comes back when its lock ends.
+        raises `OutcomeUnknown`, and such a job returns to its queue when its lock expires.
         """
         for step in wait_steps(timeout):
             jobs = super().pop_wait(queues, worker, count, timeout=step, lock_seconds=lock_seconds)
@@ -72,8 +72,8 @@ class ClientJobs(CalledJobs):
 def wait_steps(timeout: float | None) -> Iterator[float]:
     """Yields the seconds of each step of a wait, so that a server that hangs is noticed.
 
-    There is always a first step. A server that stops answers at once, and is asked again for the
-    time that is left.
+    There is always a first step. A server that stops answers at once, and the rest of the time is
+    asked for again.
     """
     if timeout is not None and not (isinstance(timeout, int | float) and timeout == timeout):
         raise BadArgument(f"timeout must be a number or None, not {timeout!r:.200}")

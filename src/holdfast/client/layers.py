@@ -1,7 +1,7 @@
 """The base classes of the generated operations: called, awaited, or recorded for a batch.
 
-A generated method passes its arguments to `self._call`. So the same function serves all three:
-what it returns is what the `_call` of its class returns.
+A generated method passes its arguments to `self._call`. So the same function serves all three,
+and returns whatever the `_call` of its class returns.
 """
 
 import inspect
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class CalledLayer:
-    """Operations that call a server and return."""
+    """Operations that call a server and return the result."""
 
     def __init__(self, space: "ClientSpace") -> None:
         self._space = space
@@ -43,7 +43,7 @@ class RecordedLayer:
     def __init__(self, recording: "Recording") -> None:
         self._call = recording.record
 
-    if not TYPE_CHECKING:  # or every name would be one
+    if not TYPE_CHECKING:  # otherwise every attribute would type-check
 
         def __getattr__(self, name: str) -> Any:
             """Raises an error that says why a call can't be part of a batch."""
@@ -87,8 +87,8 @@ def _handle_of(result: Any) -> Any:
 
 
 def _copy(method: Any, make_result: Callable[[Any], Any]) -> Any:
-    """Returns a copy, not a wrapper: a call costs nothing more, and `help` shows signature and
-    text."""
+    """Returns a copy, not a wrapper: it costs no extra call, and `help` shows signature and
+    docstring."""
     copy = FunctionType(method.__code__, method.__globals__, method.__name__, method.__defaults__)
     copy.__kwdefaults__ = method.__kwdefaults__
     copy.__doc__ = method.__doc__

@@ -1,7 +1,7 @@
-"""Metrics of a server: the operations, and writers, readers and limiters on the client's side.
+"""Metrics of a server: the operations, and client-side writers, readers and limiters.
 
-A writer buffers here and its flush is one `write`; a reader's fetch is one `rates`. Both take the
-time from this machine's clock.
+A writer buffers in the client, and its flush is one `write`; a reader's fetch is one `rates`. Both
+use this machine's clock.
 """
 
 import time
@@ -45,8 +45,8 @@ class ScopedMetrics:
     def scoped(self, *, prefix: Prefix = PREFIX, namespace: str = NAMESPACE) -> Self:
         """Returns these metrics with a prefix, a namespace or both bound for every call.
 
-        A call that names its own prefix or namespace keeps it. Writers, readers and limiters of
-        the result have its scope too. Sends nothing.
+        A call that names its own prefix or namespace keeps it. Writers, readers and limiters of the
+        result have its scope, too. Sends nothing.
         """
         scoped = copy(self)
         scoped._scope = self._scope.narrowed(prefix, namespace)
@@ -55,12 +55,12 @@ class ScopedMetrics:
 
 
 def _call_in_scope(scope: MetricsScope, make_call: Any, call: Call[T], *values: Any) -> T:
-    """Calls with the scope's prefix and namespace where the caller has named none."""
+    """Calls with the scope's prefix and namespace unless the caller names its own."""
     given = dict(zip(call.names, values, strict=True))
     prefix, namespace = given.get("prefix"), given.get("namespace", NAMESPACE)
     filled = scope.fill(PREFIX if prefix is None else prefix, namespace)
     for name, value in zip(("prefix", "namespace"), filled, strict=True):
-        # A prefix of None means all of them, as long as no prefix is bound.
+        # A prefix of None means all prefixes, unless one is bound.
         if name in given and not (given[name] is None and value == PREFIX):
             given[name] = value
     result: T = make_call(call, *given.values())
@@ -80,7 +80,7 @@ class ClientMetrics(ScopedMetrics, CalledMetrics):
     ) -> Writer:
         """Returns a writer that buffers in memory; every flush is one transaction.
 
-        If no answer to a flush comes it raises `OutcomeUnknown`, and what it held is gone: nothing
+        If a flush gets no answer, it raises `OutcomeUnknown` and drops its content, so that nothing
         is counted twice.
         """
         return Writer(
@@ -99,7 +99,7 @@ class ClientMetrics(ScopedMetrics, CalledMetrics):
         future: Future = "clamp",
         on_conflict: OnConflict = "refuse",
     ) -> "ClientReader":
-        """Returns a reader; what is asked for together is fetched in one call."""
+        """Returns a reader; what is requested together is fetched in one call."""
         return ClientReader(
             self.rates,
             self.define(specs, on_conflict, prefix=prefix),
@@ -118,11 +118,11 @@ class ClientMetrics(ScopedMetrics, CalledMetrics):
         on_conflict: OnConflict = "refuse",
         sleep: Sleep = time.sleep,
     ) -> Limiter:
-        """Returns a limiter, each call of which is one transaction. `sleep` is how `acquire` waits.
+        """Returns a limiter; each call is one transaction. `sleep` is how `acquire` waits.
 
         With `on_conflict="discard"` it begins with a call that deletes what other windows or other
-        numbers of buckets have counted under these names; else such conditions are refused when
-        they are first used.
+        numbers of buckets have counted under these names; otherwise such conditions are refused
+        when they are first used.
         """
         plan = make_plan(conditions, bucket_count, algorithm)
         if on_conflict != "refuse":
@@ -137,7 +137,7 @@ class ClientMetrics(ScopedMetrics, CalledMetrics):
 
 
 class BatchMetrics(ScopedMetrics, RecordedMetrics):
-    """Operations on metrics that are kept to be sent together; with a limiter too."""
+    """Operations on metrics that are recorded to be sent together; also with a limiter."""
 
     def limiter(
         self,
@@ -154,7 +154,7 @@ class BatchMetrics(ScopedMetrics, RecordedMetrics):
 
 
 class BatchLimiter:
-    """Rate limits whose calls are kept to be sent together, and return handles.
+    """Rate limits whose calls are recorded to be sent together, and return handles.
 
     With `require`, a limit that refuses undoes the whole batch.
     """
@@ -174,17 +174,17 @@ class BatchLimiter:
     def try_incr(
         self, condition: str, entity: EntityLike = None, amount: int = 1
     ) -> Handle[LimitResult]:
-        """Counts `amount` if it is allowed; the rest of the batch is done either way."""
+        """Counts `amount` if it is allowed; the rest of the batch is applied either way."""
         return self._one(self._metrics.try_incr, condition, entity, amount)
 
     def peek(
         self, condition: str, entity: EntityLike = None, amount: int = 1
     ) -> Handle[LimitResult]:
-        """Decides as `try_incr` would at this place of the batch, and counts nothing."""
+        """Decides as `try_incr` would at this point of the batch, and counts nothing."""
         return self._one(self._metrics.peek, condition, entity, amount)
 
     def incr(self, condition: str, entity: EntityLike = None, amount: int = 1) -> Handle[None]:
-        """Counts `amount` without asking."""
+        """Counts `amount` without checking the limit."""
         operation = Operation(condition=condition, entity=entity, amount=amount)
         return self._metrics.limit_incr([operation], *self._asked, **self._where)
 
@@ -267,7 +267,7 @@ class Promise(RatePromise[Any]):
         self._total, self._exact = rate.total, rate.exact
 
     def total(self) -> Any:
-        """Returns an integer if the resolution is one, else a float."""
+        """Returns an integer if the resolution is an integer, otherwise a float."""
         if self._total is None:
             self._reader.fetch()
         return self._total
@@ -300,7 +300,7 @@ class ClientReader(Reader):
         return promise
 
     def fetch(self) -> None:
-        """Reads all that has been asked for and not found, in one call."""
+        """Reads everything that was requested and not fetched yet, in one call."""
         for now, promises in self.wanted():
             queries = [promise.query for promise in promises]
             found = self._rates(queries, prefix=self._prefix, namespace=self._namespace, at=now)

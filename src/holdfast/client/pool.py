@@ -1,7 +1,7 @@
-"""The connections of a client, and what becomes of a request whose connection breaks.
+"""The connections of a client, and what happens to a request whose connection breaks.
 
-A request is sent again only if it changes nothing, or if the server can't have seen all of it, or
-has said that it did not do it. All else raises `OutcomeUnknown`: nothing is ever done twice.
+A request is sent again only if it changes nothing, or if the server can't have received it, or
+has said that it did not run it. Otherwise it raises `OutcomeUnknown`: nothing is ever done twice.
 """
 
 import os
@@ -19,7 +19,7 @@ from holdfast.client.urls import Target
 from holdfast.errors import ServerBusy, StoreClosed, Unreachable
 from holdfast.limits import MAX_RETRY_SECONDS, RETRY_SECONDS
 
-PIPELINE_STEP: Final = 500  # commands sent before replies are read; neither side's buffers fill up
+PIPELINE_STEP: Final = 500  # commands sent before replies are read, so that no buffer fills up
 
 
 class Pool:
@@ -33,9 +33,11 @@ class Pool:
 
     def _begin(self) -> None:
         self._process = os.getpid()
-        self._free = threading.Condition()  # guards all below but the lists of idle ones
+        self._free = (
+            threading.Condition()
+        )  # guards everything below except the lists of idle connections
         self._waiting = 0  # threads that wait for a connection
-        # By space, the one used last at the end. Python's lists take and give whole elements, so
+        # By space, the last one used at the end. Appending and popping are atomic in Python, so
         # the usual call needs no lock.
         self._idle: dict[str, list[Connection]] = {}
         self._open = 0
@@ -53,8 +55,8 @@ class Pool:
     ) -> Any:
         """Sends commands at once and returns the reply, or the replies.
 
-        `timeout` is for all of it, retries included; `only_reads` says that it may be sent again.
-        `apart` changes nothing here: a thread has its connection for itself.
+        `timeout` covers everything, retries included; `only_reads` means that it may be sent again.
+        `apart` changes nothing here: a thread has its connection to itself.
         """
         end = time.monotonic() + timeout
         tries = 0
@@ -76,7 +78,7 @@ class Pool:
                     raise broken.error(only_reads=only_reads) from None
                 continue
             except BaseException:
-                # A reply may still be on its way, and would be taken for that of another call.
+                # A reply may still arrive, and would be taken for that of another call.
                 self.drop(connection)
                 raise
             last = reply if replies == 1 else reply[-1]
@@ -92,7 +94,7 @@ class Pool:
             return reply
 
     def _may_retry(self, tries: int, end: float) -> bool:
-        """Waits a little, unless there were tries enough or the time would be over."""
+        """Waits a little and returns True, unless there were enough tries or the time is over."""
         pause = pause_before(tries)
         if tries > self.target.retries or time.monotonic() + pause >= end:
             return False
@@ -104,7 +106,7 @@ class Pool:
     ) -> None:
         """Sends what was recorded, step by step, and settles every handle.
 
-        `before` is a command that is sent before each of them; its replies are left out.
+        `before` is a command that is sent before each of them; its replies are dropped.
         """
         commands = recording._taken()
         each = 2 if before else 1  # replies
@@ -137,20 +139,20 @@ class Pool:
     # --- connections -----------------------------------------------------------------------------
 
     def take(self, space: str, end: float, *, is_checked: bool = True) -> Connection:
-        """Returns a connection in that space, for the caller alone.
+        """Returns a connection in that space for the caller alone.
 
-        If it `is_checked`, the server has not closed it meanwhile. What only reads needs
-        no such care: it is sent again.
+        If it `is_checked`, the server has not closed it meanwhile. A request that only reads needs
+        no such check: it is sent again.
         """
         if os.getpid() != self._process:
-            self._close_idle()  # what was opened before a fork belongs to the parent
+            self._close_idle()  # connections from before a fork belong to the parent
             self._begin()
         while True:
             idle = self._idle.get(space)
             try:
                 connection = idle.pop() if idle else self._another(end)
             except IndexError:
-                continue  # another thread was quicker
+                continue  # another thread was faster
             if connection is None:
                 return self._connect(space, end)
             if is_checked and connection.is_stale:
@@ -161,7 +163,8 @@ class Pool:
             return connection
 
     def _another(self, end: float) -> Connection | None:
-        """Returns None if a new one may be opened; otherwise the next free one, of any space."""
+        """Returns None if a new connection may be opened; otherwise the next free one, of any
+        space."""
         with self._free:
             self._waiting += 1
             try:
@@ -197,7 +200,7 @@ class Pool:
         return connection
 
     def _patience(self, end: float) -> float:
-        """The seconds a call may still wait for a connection."""
+        """Returns the seconds that a call may still wait for a connection."""
         return min(self.target.connect_timeout, max(0.001, end - time.monotonic()))
 
     def _enter(self, connection: Connection, space: str, end: float) -> None:
@@ -233,14 +236,14 @@ class Pool:
             self._free.notify()
 
     def forget(self, space: str) -> None:
-        """Forgets a dropped space: a new one of the same name is another."""
+        """Forgets a dropped space: a new one of the same name is a different space."""
         idle = self._idle.get(space, [])
         with suppress(IndexError):
             while True:
                 self.drop(idle.pop())
 
     def close(self) -> None:
-        """Closes what is idle now, and all others when they come back."""
+        """Closes idle connections now, and all others when they are returned."""
         with self._free:
             self._closed = True
             self._free.notify_all()

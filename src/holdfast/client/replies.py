@@ -1,8 +1,8 @@
-"""Reads replies of a server, however they are cut, without believing what it announces.
+"""Reads the replies of a server, however they are split, without trusting announced sizes.
 
-A server may be broken, or someone else's. A header that names a thousand million elements is 13
-bytes long, and a parser that sets memory aside for them ends the client. So every number is
-checked when it has come, and a list grows with its elements.
+A server may be broken, or malicious. A header that announces a billion elements is 13
+bytes long, and a parser that allocates memory for them would crash the client. So every number is
+checked when it arrives, and a list grows with its elements.
 """
 
 import re
@@ -37,20 +37,20 @@ class _Open:
 class ReplyReader:
     """Parses the bytes of one connection into replies: words, numbers, errors, null and lists.
 
-    A map or a set of protocol 3 comes as a list; a client of ours does not ask for them.
+    A map or a set of protocol 3 becomes a list; our own clients do not ask for them.
     """
 
     def __init__(self) -> None:
         self._data = b""
-        self._at = 0  # where in it the next header begins
-        self._held: list[bytes] = []  # what has come since, while a long word is waited for
+        self._at = 0  # where the next header begins
+        self._held: list[bytes] = []  # what has arrived since, while a long word is incomplete
         self._held_bytes = 0
-        self._wanted = 0  # bytes that must be held before it is worth another look
+        self._wanted = 0  # bytes that must be held before parsing continues
         self._open: list[_Open] = []
         self._size = 0  # bytes of the reply that is being read
 
     def feed(self, data: bytes) -> None:
-        """Takes what has come."""
+        """Adds received data."""
         if not self._held and self._at >= len(self._data):
             self._data, self._at = data, 0
         else:
@@ -58,9 +58,9 @@ class ReplyReader:
             self._held_bytes += len(data)
 
     def take(self, data: bytes) -> Any:
-        """Takes what has come, and returns the next reply as `gets` does."""
+        """Adds received data, and returns the next reply as `gets` does."""
         if not (self._data or self._held or self._open) and len(data) <= _SMALL_BYTES:
-            # Most replies are one small word, alone in its packet.
+            # Most replies are a single small word in a packet of its own.
             header, _, rest = data.partition(b"\r\n")
             if header == b"$%d" % (len(rest) - 2) and rest[-2:] == b"\r\n":
                 return rest[:-2]
@@ -68,7 +68,7 @@ class ReplyReader:
         return self.gets()
 
     def gets(self) -> Any:
-        """Returns the next reply; False if it has not come yet. Raises `ProtocolError`."""
+        """Returns the next reply; False if it is incomplete. Raises `ProtocolError`."""
         if not self._data and not self._held:
             return False
         if self._held and not self._join():
@@ -111,7 +111,7 @@ class ReplyReader:
             self._data, self._at = b"", 0
 
     def _read_words(self, into: _Open) -> None:
-        """Takes the words of a list that are there, all but its last: the answers of a batch."""
+        """Reads the available words of a list, except its last: the answers of a batch."""
         data, at = self._data, self._at
         find, append = data.find, into.items.append
         missing = into.missing
@@ -123,13 +123,13 @@ class ReplyReader:
             stop = end + 2 + int(number)
             size = self._size + int(number) + _ITEM_BYTES
             if size > MAX_REPLY_BYTES or data[stop : stop + 2] != b"\r\n":
-                break  # not whole, or not right
+                break  # incomplete, or invalid
             append(data[end + 2 : stop])
             at, missing, self._size = stop + 2, missing - 1, size
         self._at, into.missing = at, missing
 
     def _add(self, item: Any) -> list[Any] | None:
-        """Adds to the innermost list; returns the outermost one if it is complete with it."""
+        """Adds to the innermost list; returns the outermost one if that completes it."""
         while True:
             innermost = self._open[-1]
             innermost.items.append(item)
@@ -203,7 +203,7 @@ class _Incomplete:
 
 
 _INCOMPLETE: Final = _Incomplete()
-_ITEM_BYTES: Final = 64  # that an element takes beside its text: empty ones are not for nothing
+_ITEM_BYTES: Final = 64  # memory of an element besides its text: empty ones count, too
 
 
 def _number(text: bytes) -> int:

@@ -16,9 +16,9 @@ from holdfast.errors import Unreachable
 
 
 class ClientSubscription:
-    """The notices of one space whose topics begin alike, on its own connection.
+    """The notices of one space whose topics have a common prefix, on a connection of its own.
 
-    When the connection breaks it connects again, and `missed` grows by one. Notices in between are
+    When the connection breaks, it connects again, and `missed` grows by one. Notices in between are
     lost, so read again what you follow.
     """
 
@@ -31,7 +31,7 @@ class ClientSubscription:
         self._queue: deque[Notice] = deque()
         self._turn = threading.Lock()  # one thread reads at a time
         self._missed = 0
-        self._is_broken = False  # there is no connection: connect again
+        self._is_broken = False  # the connection broke: connect again
         self._closed = False
         self._connection = self._connect()
 
@@ -57,7 +57,8 @@ class ClientSubscription:
             return bool(self._queue) and not self._closed
 
     def poll(self) -> list[Notice]:
-        """Returns at once all notices of commits that have returned, and were not yet given."""
+        """Returns at once all notices that were not returned yet, of all commits that have
+        returned."""
         with self._turn:
             if not self._closed:
                 self._catch_up()
@@ -103,7 +104,7 @@ class ClientSubscription:
         return connection
 
     def _listen(self, timeout: float | None) -> None:
-        """Takes what comes within `timeout`."""
+        """Receives what arrives within `timeout`."""
         end = None if timeout is None else time.monotonic() + timeout
         if self._is_broken:
             self._connect_again(end)

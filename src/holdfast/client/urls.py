@@ -49,7 +49,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     password: str = ""
     space: str = DEFAULT_SPACE
     is_encrypted: bool = False
-    ca: str = ""  # a file with the certificate that the server's was signed with
+    ca: str = ""  # a file with the certificate of the server's CA
     timeout: float = CALL_SECONDS
     long_timeout: float = LONG_CALL_SECONDS
     connect_timeout: float = CONNECT_SECONDS
@@ -110,7 +110,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def place(self) -> str:
-        """Returns where it is, without the password."""
+        """Returns the server's URL without the password."""
         scheme = "holdfasts" if self.is_encrypted else "holdfast"
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{scheme}://{host}:{self.port}"
@@ -126,5 +126,5 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _shown(url: str) -> str:
-    """Returns a URL for an error, without what may be a password."""
+    """Returns a URL for an error message, without what may be a password."""
     return repr(url.rpartition("@")[2])

@@ -23,7 +23,7 @@ class AsyncEntities(AwaitedEntities, AsyncModelCalls):
     _space: "AsyncSpace"
 
     async def execute(self, queries: Sequence[Query]) -> list[Reply]:
-        """Runs queries, on any tables, one after the other and all or none; a reply for each."""
+        """Runs queries on any tables in order, all or none; returns a reply for each."""
         listed = list(queries)
         return conversions.replies(listed, await super().execute(listed))
 

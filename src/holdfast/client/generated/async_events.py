@@ -24,7 +24,7 @@ class AsyncEvents(AwaitedEvents):
     _space: "AsyncSpace"
 
     async def read(self, queries: Sequence[Query]) -> list[Result]:
-        """Many reads in one snapshot, each answered as if it were asked alone."""
+        """Answers many reads from one snapshot, each as if it were asked alone."""
         return conversions.answers(queries, await super().read(queries))
 
     async def send_stream(

@@ -46,7 +46,7 @@ class AsyncJobs(AwaitedJobs):
         """Pops from the first of `queues` that has a job; waits up to `timeout` seconds.
 
         If the connection breaks meanwhile, a job may have been popped and its answer lost: it
-        raises `OutcomeUnknown`, and such a job comes back when its lock ends.
+        raises `OutcomeUnknown`, and such a job returns to its queue when its lock expires.
         """
         for step in wait_steps(timeout):
             jobs = await super().pop_wait(

@@ -41,7 +41,7 @@ class AsyncSpace:
         self._exchange = pool.exchange
         self._timeout = pool.target.timeout
 
-    if not TYPE_CHECKING:  # or every name would be one
+    if not TYPE_CHECKING:  # otherwise every attribute would type-check
 
         def __getattr__(self, name: str) -> Any:
             from holdfast.error_text import no_attribute
@@ -105,9 +105,9 @@ class AsyncSpace:
     async def batch(self) -> AsyncIterator[Batch]:
         """Records operations, and sends them as one transaction when the block ends.
 
-        All of them are done, or none: the error that undid them says at which `position`. If the
+        All of them are applied, or none: the error that undid them names its `position`. If the
         block itself raises, nothing is sent. Each operation returns a handle, whose `result()` is
-        there behind the block.
+        available after the block.
         """
         recording = Batch()
         yield recording
@@ -126,8 +126,8 @@ class AsyncSpace:
     async def pipeline(self) -> AsyncIterator[Pipeline]:
         """Records operations, and sends them together when the block ends, each for itself.
 
-        One wait for the network serves them all. An operation that failed raises when its result
-        is asked for; nothing is sent twice.
+        One wait for the network serves them all. A failed operation raises when its result is
+        requested; nothing is sent twice.
         """
         recording = Pipeline()
         yield recording
