@@ -67,14 +67,12 @@ async def sweep(dispatcher: Dispatcher) -> None:
                     if garbage.is_to_be_collected() or (
                         is_large and garbage.is_quickly_collected()
                     ):
-                        gc.collect()  # on the loop, whose objects most of it are
+                        gc.collect()  # on the loop: most of it is the loop's
                         garbage.collected()
                     if is_large:
                         await loop.run_in_executor(thread, return_memory)
                         memory.returned()
-                except (
-                    HoldfastError
-                ) as error:  # an engine that is unreachable now may be back later
+                except HoldfastError as error:  # an engine that is away now may be back later
                     dispatcher.report(error)
         finally:
             end()
