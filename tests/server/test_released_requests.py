@@ -91,6 +91,11 @@ def values_held() -> int:
     return sum(type(each) is list and len(each) == VALUES for each in known)
 
 
+def waits_for_an_event(task: asyncio.Task[Any]) -> bool:
+    """Returns whether it is the task of a stream that waits for what comes next."""
+    return getattr(task.get_coro(), "__qualname__", "") in ("Queue.get", "Event.wait")
+
+
 def held_after(folder: Path, use: Use) -> tuple[bytes, int]:
     """Returns the answers of a server, and how many decoded requests it holds afterwards."""
 
@@ -150,6 +155,26 @@ def test_a_mistake_of_ours_is_logged_and_not_held(
     assert b"something went wrong" in said
     assert "ZeroDivisionError in" in caplog.text
     assert held == 0
+
+
+@pytest.mark.parametrize("path", ["/default/notices", "/ui/default/-/live"])
+def test_a_stream_whose_client_has_gone_leaves_no_task(tmp_path: Path, path: str) -> None:
+    async def listen_and_leave(resp: int, http: int) -> bytes:
+        reader, writer = await asyncio.open_connection("127.0.0.1", http)
+        writer.write(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        said = await reader.readuntil(b": listening\n\n")
+        while not any(map(waits_for_an_event, asyncio.all_tasks())):
+            await asyncio.sleep(0.01)
+        writer.close()
+        looks = 200
+        while (left := [*filter(waits_for_an_event, asyncio.all_tasks())]) and (looks := looks - 1):
+            await asyncio.sleep(0.01)
+        assert left == []
+        return said
+
+    said, _ = held_after(tmp_path, listen_and_leave)
+
+    assert said.startswith(b"HTTP/1.1 200")
 
 
 def test_an_outcome_is_not_held_by_the_error_that_it_raises() -> None:

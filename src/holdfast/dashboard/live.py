@@ -12,6 +12,7 @@ from holdfast.engine.contract import Notice
 from holdfast.errors import ServerBusy
 from holdfast.limits import LIVE_QUIET_SECONDS, LIVE_SECONDS, MAX_LIVE_STREAMS
 from holdfast.server.http_exchange import HttpResponse
+from holdfast.server.streams import next_or_none
 
 
 class LiveStreams:
@@ -47,13 +48,7 @@ async def _changes(visit: Visit) -> AsyncGenerator[bytes]:
     try:
         yield b"retry: 5000\n: listening\n\n"
         while not stopped.done():
-            waiting = asyncio.ensure_future(changed.wait())
-            await asyncio.wait(
-                {waiting, stopped},
-                timeout=LIVE_QUIET_SECONDS,
-                return_when=asyncio.FIRST_COMPLETED,
-            )
-            waiting.cancel()
+            await next_or_none(changed.wait(), stopped, seconds=LIVE_QUIET_SECONDS)
             if visit.session.identity(dispatcher.authenticator) is None:
                 return  # the session has ended
             # Also when no notice came: not every change has one, and ages grow.

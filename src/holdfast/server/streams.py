@@ -1,9 +1,9 @@
 """Paths whose request or response is a stream: incoming events, outgoing notices."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 from functools import lru_cache, partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -28,6 +28,8 @@ _NDJSON: Final = ("application/x-ndjson", "application/ndjson", "application/jso
 _PIXEL: Final = bytes.fromhex(
     "47494638396101000100800000000000ffffff21f90401000000002c00000000010001000002024401003b"
 )
+
+T = TypeVar("T")
 
 
 # --- events --------------------------------------------------------------------------------------
@@ -215,26 +217,35 @@ async def _notices(
     try:
         yield b": listening\n\n"
         while not overrun.is_set():
-            notice = asyncio.ensure_future(queue.get())
-            await asyncio.wait(
-                {notice, stopped},
-                timeout=STREAM_PULSE_SECONDS,
-                return_when=asyncio.FIRST_COMPLETED,
-            )
+            notice = await next_or_none(queue.get(), stopped, seconds=STREAM_PULSE_SECONDS)
             if not may_hear():
-                notice.cancel()
                 return
-            if notice.done():
-                queued_bytes -= len(notice.result().payload)
-                yield _sent(notice.result())
+            if notice is not None:
+                queued_bytes -= len(notice.payload)
+                yield _sent(notice)
                 continue
-            notice.cancel()
             if stopped.done():
                 return
             yield b": still here\n\n"
     finally:
         stopped.cancel()
         end()
+
+
+async def next_or_none(
+    event: Coroutine[Any, Any, T], stopped: asyncio.Future[Any], *, seconds: float
+) -> T | None:
+    """Returns what an event brings; None if the server stops before, or so many seconds pass.
+
+    A stream whose client has gone is cancelled while it waits here. The task of the event is then
+    cancelled too: it would never end, and only the collector would find it.
+    """
+    task = asyncio.ensure_future(event)
+    try:
+        await asyncio.wait({task, stopped}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        return task.result() if task.done() else None
+    finally:
+        task.cancel()
 
 
 def _sent(notice: Notice) -> bytes:
