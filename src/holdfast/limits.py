@@ -506,6 +506,8 @@ STOPPING_STALLED_SECONDS: Final = 2.0  # in place of `STALLED_SECONDS` while the
 # of a request that is under way for longer than `STALLED_SECONDS`; a slower client is dropped, or
 # a few bytes now and then would hold a connection for ever
 MIN_REQUEST_BYTES_PER_SECOND: Final = 500
+# that a client reads which is behind for longer than `STALLED_SECONDS`; a slower one is dropped
+MIN_ANSWER_BYTES_PER_SECOND: Final = 500
 LOGIN_SECONDS: Final = 60.0  # that a Redis client has to log in, if the server asks for it
 KEEPALIVE_SECONDS: Final = 60.0  # of silence before the kernel probes the peer
 PROBE_SECONDS: Final = 15.0  # between two probes

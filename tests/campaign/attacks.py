@@ -10,6 +10,7 @@ import json
 import random
 import socket
 import struct
+import threading
 from collections.abc import Callable
 from typing import Final
 
@@ -251,6 +252,32 @@ def large_answers(by: Attacker) -> None:
 
 
 @attack
+def slow_readers(by: Attacker) -> None:
+    """All that is large, by both protocols, read in small pieces by clients that take turns."""
+    _put_large(by)
+    _put_many(by)
+    large, ids = {"id": "large"}, [f"many {number}" for number in range(by.times(10_000))]
+    step = {"operation": "jobs.get", "arguments": large}
+    get = command("JOBS.GET", json.dumps(large))
+    readers = []
+    for _ in range(by.times(20)):
+        for words in (get * 3, command("MULTI") + get * 3 + command("EXEC")):
+            readers.append(by.resp())
+            by.push(readers[-1], words, wait=5)
+        for path, body in {
+            "/default/jobs/get": large,
+            "/default/jobs/multiget": {"ids": ids},
+            "/default/batch": [step] * 3,
+        }.items():
+            readers.append(_post(by, path, json.dumps(body)))
+    for _ in range(by.times(20)):
+        for reader in readers:
+            with contextlib.suppress(OSError):
+                reader.recv(4_096, socket.MSG_DONTWAIT)
+        threading.Event().wait(0.05)
+
+
+@attack
 def subscribers(by: Attacker) -> None:
     for _ in range(by.times(60)):
         by.push(by.resp(), command("SUBSCRIBE", "x"))
@@ -444,8 +471,9 @@ def _put_many(by: Attacker) -> None:
         by.server.call("jobs.put_many", jobs=jobs)
 
 
-def _post(by: Attacker, path: str, body: str) -> None:
-    """Asks and reads nothing."""
-    sent = body.encode()
+def _post(by: Attacker, path: str, body: str) -> socket.socket:
+    """Asks and reads nothing; returns where the answer can be read."""
+    sent, opened = body.encode(), by.http()
     head = f"POST {path} HTTP/1.1\r\nContent-Length: {len(sent)}\r\n\r\n"
-    by.push(by.http(), head.encode() + sent, wait=5)
+    by.push(opened, head.encode() + sent, wait=5)
+    return opened

@@ -234,12 +234,58 @@ def test_of_all_who_are_behind_those_that_read_nothing_are_dropped_first() -> No
     back_pressure.add(slow)
     loop.now = 2.0
     slow.owed = 50
-    back_pressure.grew(slow)
+    back_pressure.grew(slow, 0)
     another = _Client(40)
     back_pressure.add(another)
 
     assert (slow.is_dropped, dead.is_dropped, another.is_dropped) == (False, True, False)
     assert back_pressure.total == 90
+
+
+def _read_for(seconds: int, client: _Client, *, read: int, written: int = 0) -> None:
+    """Lets a client read and the server write so many bytes in each second."""
+    loop = _Loop()
+    back_pressure = BackPressure(loop)  # type: ignore[arg-type]  # it is asked for its time only
+    back_pressure.add(client)
+    for now in range(1, seconds + 1):
+        if client.is_dropped:
+            break
+        loop.now = float(now)
+        client.owed += written - read
+        back_pressure.grew(client, written)
+        loop.next()
+
+
+@pytest.mark.parametrize("written", [0, 200, 1_000])
+def test_a_client_that_reads_a_few_bytes_now_and_then_is_dropped(written: int) -> None:
+    client = _Client(8 * MEGABYTE)
+
+    _read_for(100, client, read=100, written=written)
+
+    assert client.is_dropped
+
+
+@pytest.mark.parametrize("written", [0, 1_000, 2_000])
+def test_a_client_that_reads_slowly_gets_all_of_its_answer(written: int) -> None:
+    client = _Client(8 * MEGABYTE)
+
+    _read_for(1_000, client, read=1_000, written=written)
+
+    assert not client.is_dropped
+
+
+def test_what_the_kernel_takes_at_first_does_not_count_as_read() -> None:
+    loop, client = _Loop(), _Client(8 * MEGABYTE)
+    back_pressure = BackPressure(loop)  # type: ignore[arg-type]  # it is asked for its time only
+    back_pressure.add(client)
+    for now in range(1, 100):
+        loop.now = now / 2
+        client.owed = 6 * MEGABYTE - now
+        loop.next()
+    loop.now = 61.0
+    loop.next()
+
+    assert client.is_dropped
 
 
 def test_twice_the_bound_is_held_by_no_one() -> None:

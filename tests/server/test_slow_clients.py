@@ -1,7 +1,10 @@
-"""A client that sends a byte now and then holds no connection for ever, on either protocol."""
+"""A client that sends or reads a byte now and then holds no connection for ever, on either
+protocol."""
 
 import asyncio
 import contextlib
+import json
+import socket
 import threading
 from collections.abc import MutableMapping
 from pathlib import Path
@@ -12,10 +15,10 @@ import pytest
 from holdfast.engine.contract import Engine
 from holdfast.errors import ClientGone
 from holdfast.limits import MIN_REQUEST_BYTES_PER_SECOND
-from holdfast.server import http_exchange, slow_clients
+from holdfast.server import back_pressure, http_exchange, slow_clients
 from holdfast.server.http_exchange import HttpRequest, seconds_left
 from holdfast.users import Grant, add_user
-from tests.server.running import RawClient
+from tests.server.running import RawClient, command
 from tests.server.small_server import small_server
 
 
@@ -68,6 +71,22 @@ def test_commands_that_come_whole_may_come_rarely(tmp_path: Path) -> None:
             assert slow.rest() == b""
 
         assert client.ask("PING") == b"PONG"
+
+
+def test_an_answer_that_is_read_too_slowly_ends_its_connection(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(back_pressure, "MIN_ANSWER_BYTES_PER_SECOND", 10**9)
+    large, received = 8 * 1024 * 1024, 0
+    with small_server(tmp_path, stalled_seconds=0.2) as server, server.connect() as slow:
+        slow.ask("JOBS.PUT", json.dumps({"queue": "q", "id": "large", "data": "x" * large}))
+        slow.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+        slow.socket.sendall(command("JOBS.GET", '{"id":"large"}'))
+        while server.dispatcher.connections:
+            received += len(slow.socket.recv(16_384))
+            threading.Event().wait(0.01)
+
+        assert received < large
 
 
 def test_who_does_not_log_in_is_not_waited_for(

@@ -1,8 +1,9 @@
 """Back-pressure: limits the size and age of answers and messages that clients have not read.
 
 A client that reads slowly is served slowly. One that reads nothing is dropped after a while, on
-both protocols. And all of them together may hold only so much memory: when that limit is
-reached, those that have read nothing for longest are dropped first.
+both protocols, and so is one that reads a few bytes now and then. And all of them together may hold
+only so much memory: when that limit is reached, those that have read nothing for longest are
+dropped first.
 """
 
 import asyncio
@@ -10,6 +11,7 @@ from typing import Final, Protocol
 
 from holdfast.limits import (
     MAX_ALL_UNSENT_BYTES,
+    MIN_ANSWER_BYTES_PER_SECOND,
     SPARED_SECONDS,
     STALLED_SECONDS,
     STOPPING_STALLED_SECONDS,
@@ -32,11 +34,18 @@ class SlowClient(Protocol):
 
 
 class _Backlog:
-    __slots__ = ("bytes", "since")
+    __slots__ = ("began", "bytes", "read", "since")
 
-    def __init__(self, size: int, since: float) -> None:
-        self.bytes = size
-        self.since = since  # when it last read something
+    def __init__(self, now: float) -> None:
+        self.bytes = 0
+        self.since = now  # when it last read something
+        self.began = now  # when it fell behind
+        self.read = 0  # bytes since then
+
+    def is_too_slow(self, now: float, patience: float) -> bool:
+        if now - self.since >= patience:
+            return True
+        return now - self.began >= patience + self.read / MIN_ANSWER_BYTES_PER_SECOND
 
 
 class BackPressure:
@@ -60,23 +69,18 @@ class BackPressure:
     def add(self, connection: SlowClient) -> None:
         """Watches a connection whose client is behind, until `remove`."""
         if connection not in self._debts:
-            self._debts[connection] = _Backlog(0, self._loop.time())
+            self._debts[connection] = _Backlog(self._loop.time())
             if self._timer is None:
                 self._timer = self._loop.call_later(self._pause(), self._look)
-        self.grew(connection)
+            self.grew(connection, connection.unsent_bytes())
 
-    def grew(self, connection: SlowClient) -> None:
-        """Counts what was written to a connection, if it is watched."""
+    def grew(self, connection: SlowClient, written: int) -> None:
+        """Counts bytes that were written to a connection, if it is watched."""
         debt = self._debts.get(connection)
-        if debt is None:
-            return
-        size = connection.unsent_bytes()
-        if size < debt.bytes:
-            debt.since = self._loop.time()
-        self.total += size - debt.bytes
-        debt.bytes = size
-        if self.total > self.size:
-            self._overflow()
+        if debt is not None:
+            self._measure(connection, debt, written)
+            if self.total > self.size:
+                self._overflow()
 
     def remove(self, connection: SlowClient) -> None:
         """Stops watching a client that has caught up or left."""
@@ -95,22 +99,30 @@ class BackPressure:
     def _look(self) -> None:
         """Drops the connections whose clients have read nothing for too long."""
         self._timer = None
-        self._measure()
+        self._measure_all()
         now = self._loop.time()
         for connection, debt in list(self._debts.items()):
-            if now - debt.since >= self._patience:
+            if debt.is_too_slow(now, self._patience):
                 self._drop(connection)
         if self._debts:
             self._timer = self._loop.call_later(self._pause(), self._look)
 
-    def _measure(self) -> None:
-        now = self._loop.time()
-        for connection, debt in list(self._debts.items()):
-            size = connection.unsent_bytes()
-            if size < debt.bytes or not size:
-                debt.since = now
-            self.total += size - debt.bytes
-            debt.bytes = size
+    def _measure_all(self) -> None:
+        for connection, debt in self._debts.items():
+            self._measure(connection, debt, 0)
+
+    def _measure(self, connection: SlowClient, debt: _Backlog, written: int) -> None:
+        now, size = self._loop.time(), connection.unsent_bytes()
+        read = debt.bytes + written - size
+        if not size:
+            debt.began = debt.since = now
+            debt.read = 0
+        elif read > 0:
+            debt.since = now
+            if now - debt.began >= SPARED_SECONDS:  # what comes before, the kernel has taken
+                debt.read += read
+        self.total += size - debt.bytes
+        debt.bytes = size
 
     def _overflow(self) -> None:
         """Drops the clients that have read nothing for longest; those that do read are spared if
@@ -119,7 +131,7 @@ class BackPressure:
         if self.total <= 2 * self.size and now - self._looked < _OVERFLOW_LOOK_SECONDS:
             return
         self._looked = now
-        self._measure()
+        self._measure_all()
         for connection, debt in sorted(self._debts.items(), key=lambda each: each[1].since):
             if self.total <= self.size or now - debt.since < SPARED_SECONDS:
                 break

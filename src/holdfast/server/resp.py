@@ -489,7 +489,7 @@ class RespConnection(asyncio.Protocol):
         if self._transport.get_write_buffer_size() > self._bounds.unsent_bytes:
             self._transport.abort()
         else:
-            self._server.dispatcher.back_pressure.grew(self)
+            self._server.dispatcher.back_pressure.grew(self, len(data))
 
     def _answer_and_close(self, reply: bytes) -> None:
         self._closing = True
