@@ -52,8 +52,8 @@ REASONS: Final = {
     "entity put": "three times the client's and server's CPU of a plain statement: a commit checks "
     "versions, keeps its number and leaves a notice",
     "entity read": "a reader with a snapshot, the entity's schema and the conversion of its values",
-    "jobs in one space": "what several processes pop is locked before it is read on PostgreSQL, "
-    "and run again on Valkey",
+    "jobs in one space": "pops of one queue, and completes, wait for each other before they read, "
+    "and run twice",
 }
 
 

@@ -90,9 +90,9 @@ MAX_GUESSED_READS: Final = 1_000  # reads of one run that are predicted before t
 MAX_GUESSING_RUNS: Final = 4
 # attempts at a transaction that others keep disturbing; then `Conflict`
 MAX_CONFLICT_RUNS: Final = 200
-CONTENDED_SECONDS: Final = 1.0  # how long after conflicts a space is locked before it is read
-# how long a transaction on Valkey can have a contended space to itself; if its process dies,
-# others wait as long
+CONTENDED_SECONDS: Final = 1.0  # how long after conflicts others are expected at a key
+# how long a transaction on Valkey can have contended keys, or its space, to itself; if its process
+# dies, others wait as long
 CLAIM_SECONDS: Final = 0.25
 MAX_CLAIM_WAIT_SECONDS: Final = 5.0  # how long it waits for that; then it reads all the same
 # the longest pause between two attempts; each is chosen at random

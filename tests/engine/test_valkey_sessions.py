@@ -23,7 +23,7 @@ SESSIONS = 3
 keys = st.sampled_from([b"Ab", b"Ab\x00", b"A" + b"d" * 600])
 bounds = st.sampled_from([b"A", b"Ab", b"Ab\x00", b"A" + b"d" * 600, b"Ae", b"B"])
 writes = st.one_of(
-    st.tuples(st.just("put"), keys, st.sampled_from([b"", b"0", b"1"])),
+    st.tuples(st.just("put"), keys, st.sampled_from([b"", b"0", b"b"])),  # "b" names a key
     st.tuples(st.just("delete"), keys),
     st.tuples(st.just("clear"), bounds, bounds),
     st.tuples(st.just("add"), st.just(b"A#"), st.integers(-3, 3)),
@@ -32,6 +32,7 @@ numbers = st.integers(0, SESSIONS - 1)
 steps = st.one_of(
     st.tuples(st.just("get"), numbers, keys | st.just(b"A#")),
     st.tuples(st.just("scan"), numbers, bounds, bounds, st.integers(1, 4), st.booleans()),
+    st.tuples(st.just("named"), numbers, bounds, bounds, st.integers(1, 4)),
     st.tuples(st.just("commit"), numbers, st.lists(writes, max_size=4)),
     # One that has read nothing is never in conflict.
     st.tuples(st.just("write"), st.lists(writes, min_size=1, max_size=4)),
@@ -117,12 +118,27 @@ def check_read(modelled: Modelled, history: History, name: str, *arguments: Any)
         [row], _ = modelled.session.fetch([key], [])
         assert (row and row.value) == state.get(key)
         return
+    if name == "named":
+        check_named(modelled, history, *arguments)
+        return
     begin, end, limit, reverse = arguments
     if begin < end:
         modelled.ranges.append((begin, end))
     _, [pairs] = modelled.session.fetch([], [Page(begin, end, limit, reverse)])
     expected = sorted(((k, v) for k, v in state.items() if begin <= k < end), reverse=reverse)
     assert [(key, row.value) for key, row in pairs] == expected[:limit]
+
+
+def check_named(modelled: Modelled, history: History, begin: bytes, end: bytes, limit: int) -> None:
+    """Rows that others name are there as they were, and all of those that were named last."""
+    assert modelled.version is not None
+    state = history.states[modelled.version]
+    _, [pairs] = modelled.session.fetch([], [Page(begin, end, limit, follow=SPACE)])
+    found = {key: row.value for key, row in pairs}
+    assert found.items() <= state.items()
+    newest = sorted(pair for pair in history.states[-1].items() if begin <= pair[0] < end)
+    names = [SPACE + value for _, value in newest[:limit]]
+    assert found.keys() == {key for key in names if key in state}
 
 
 def check_commit(modelled: Modelled, history: History, commit: Commit) -> None:
@@ -134,6 +150,13 @@ def check_commit(modelled: Modelled, history: History, commit: Commit) -> None:
         history.apply(commit)
 
 
+def new_session(engine: RemoteEngine, number: int) -> Session:
+    """Returns a session, which has its turn at something of its own if it is the first."""
+    backend: Any = engine.backend
+    session: Session = backend.session(SPACE) if number else backend.turn_session(SPACE, [b"An"])
+    return session
+
+
 @settings(max_examples=150, deadline=None)
 @given(script=st.lists(steps, min_size=5, max_size=40))
 def test_sessions_read_one_moment_and_conflict_exactly_when_it_was_changed(
@@ -142,7 +165,7 @@ def test_sessions_read_one_moment_and_conflict_exactly_when_it_was_changed(
     history = History()
     with stores.open_engine() as engine:
         assert isinstance(engine, RemoteEngine)
-        sessions = [Modelled(engine.backend.session(SPACE)) for _ in range(SESSIONS)]
+        sessions = [Modelled(new_session(engine, number)) for number in range(SESSIONS)]
         for name, *step in script:
             if name == "write":
                 blind = Modelled(engine.backend.session(SPACE))
@@ -150,6 +173,8 @@ def test_sessions_read_one_moment_and_conflict_exactly_when_it_was_changed(
             elif name == "commit":
                 modelled = sessions[step[0]]
                 check_commit(modelled, history, commit_of(modelled, step[1]))
-                sessions[step[0]] = Modelled(engine.backend.session(SPACE))
+                sessions[step[0]] = Modelled(new_session(engine, step[0]))
             else:
                 check_read(sessions[step[0]], history, name, *step[1:])
+        for modelled in sessions:
+            modelled.session.close()

@@ -180,6 +180,18 @@ class Momentary(Protocol):
 
 
 @runtime_checkable
+class Moving(Protocol):
+    """A session that knows what has changed since an earlier place of its space."""
+
+    def fetch_since(
+        self, keys: Sequence[bytes], pages: Sequence[Page], place: Any
+    ) -> tuple[list[Row | None], list[list[tuple[bytes, Row]]], Changed | None]:
+        """Like the first `fetch` of a session, with what others have changed since `place`; None if
+        that is not known."""
+        ...
+
+
+@runtime_checkable
 class Trying(Protocol):
     """A session that can commit what was made of guesses."""
 

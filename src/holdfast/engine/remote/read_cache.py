@@ -12,10 +12,12 @@ right; if they were not, or if it only reads, all of it is fetched at once and t
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeVar, cast
 
 from holdfast.engine.remote.protocol import (
+    Changed,
     Conflicted,
+    Moving,
     Page,
     Refreshed,
     Row,
@@ -26,6 +28,7 @@ from holdfast.engine.remote.protocol import (
 from holdfast.engine.remote.remembered_rows import Compared, RememberedRows, covered
 from holdfast.limits import MAX_GUESSED_READS, MAX_SEEN_IN_VIEW_BYTES
 
+T = TypeVar("T")
 Pair = tuple[bytes, bytes]
 Leads = dict[bytes, Row | None]  # rows that told earlier views what to read next
 
@@ -146,8 +149,16 @@ class ReadCache:
         keys, pages = self.asked()
         self._forget()
         self.session = session
-        rows, contents = self._ask(keys, pages)
-        compared = self._memory.compare(keys, rows, pages, contents)
+        memory = self._memory
+        changed: Changed | None = None
+        if memory.place is not None and hasattr(session, "fetch_since"):
+            fetch = cast(Moving, session).fetch_since
+            rows, contents, changed = self._ask(lambda: fetch(keys, pages, memory.place))
+        else:
+            rows, contents = self._ask(lambda: session.fetch(keys, pages))
+        compared = memory.compare(keys, rows, pages, contents)
+        if changed is not None:
+            memory.move(session.place, changed)
         self._learn(keys, pages, rows, contents, session.place)
         return compared
 
@@ -352,7 +363,7 @@ class ReadCache:
         guard = self._guard
         if guard is not None:
             keys = [*keys, guard[0]]
-        rows, contents = self._ask(keys, pages)
+        rows, contents = self._ask(lambda: self.session.fetch(keys, pages))
         if self.fetches == 1:
             self.first = dict(zip(keys, rows, strict=True))
         self._learn(keys, pages, rows, contents, self.session.place)
@@ -361,11 +372,9 @@ class ReadCache:
             if rows[-1] is not None:
                 guard[1](guard[2])
 
-    def _ask(
-        self, keys: list[bytes], pages: list[Page]
-    ) -> tuple[list[Row | None], list[list[tuple[bytes, Row]]]]:
+    def _ask(self, fetch: Callable[[], T]) -> T:
         try:
-            found = self.session.fetch(keys, pages)
+            found = fetch()
         except (Conflicted, Unreachable) as error:
             self.lost = error
             raise

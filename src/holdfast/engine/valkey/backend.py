@@ -51,6 +51,13 @@ class ValkeyBackend:
             SpaceSession(self, self.place(space), exclusive=True) if space else WholeSession(self)
         )
 
+    def turn_session(
+        self, space: bytes, contended: Sequence[bytes], *, exclusive: bool = False
+    ) -> Session:
+        if not space:
+            return WholeSession(self)
+        return SpaceSession(self, self.place(space), exclusive=exclusive, contended=contended)
+
     # --- spaces ----------------------------------------------------------------------------------
 
     def place(self, space: bytes) -> SpaceState:

@@ -16,6 +16,8 @@
   :views    sorted set   version of a view that lasts -> the time (ms) until which it is waited for
   :done:<session>        "<number> <version>": the last commit of a session, which is so known when
                          it is sent again; "<number> never": one that was refused
+  :turn:<digest>, :token:<digest>   the session that has its turn at a key, "" while it is passed on,
+                         and the token for the next one, see `turn`: not on the disk
 
 Lists of strings in one string (of keys, values, ranges) have 4 bytes of length before each of them.
 A client that has read at some version learns from the log what was changed since, and what was there
@@ -121,6 +123,19 @@ local function since(state, log, seen, seen_id)
   return commits
 end
 
+-- The keys and the ranges that others have changed, as lists; false if that is not known, or too much.
+local function changed_by(commits)
+  if not commits then return false, false end
+  if #commits == 0 then return "", "" end
+  local names, gone, size = {}, {}, 0
+  for i, commit in ipairs(commits) do
+    names[i], gone[i] = commit.keys or "", commit.gone or ""
+    size = size + #names[i] + #gone[i]
+    if size > CHANGED_BYTES then return false, false end
+  end
+  return table.concat(names), table.concat(gone)
+end
+
 -- Cuts the log, at most once in a window, where no one needs it any more.
 local function forget(state, keys, now, size)
   state.new = state.new + size
@@ -169,6 +184,24 @@ local function page(keys, begin, finish, count, reverse, budget)
   return { (at > #found and #found < count) and 1 or 0, pairs }
 end
 
+-- The pairs whose keys are `prefix` and then a value of the first `count` pairs of a range.
+local function named(keys, begin, finish, count, prefix)
+  local found = call("ZRANGEBYLEX", keys[2], "[" .. begin, "(" .. finish, "LIMIT", 0, count)
+  local pairs = {}
+  for first = 1, #found, CHUNK do
+    local last = math.min(#found, first + CHUNK - 1)
+    local names = call("HMGET", keys[3], unpack(found, first, last))
+    for i = 1, #names do names[i] = prefix .. (names[i] or "") end
+    for i, value in ipairs(call("HMGET", keys[3], unpack(names))) do
+      if value then
+        pairs[#pairs + 1] = names[i]
+        pairs[#pairs + 1] = value
+      end
+    end
+  end
+  return { 1, pairs }
+end
+
 -- The values and pages that end a list of arguments, beginning with the bytes of a page.
 local function read_part(keys, args, budget_at)
   local budget, count = tonumber(args[budget_at]), tonumber(args[budget_at + 1])
@@ -182,26 +215,37 @@ local function read_part(keys, args, budget_at)
   end
   local pages = {}
   for i = first_key + count, #args, 4 do
-    pages[#pages + 1] =
-      page(keys, args[i], args[i + 1], tonumber(args[i + 2]), args[i + 3] == "1", budget)
+    local begin, finish, limit, how = args[i], args[i + 1], tonumber(args[i + 2]), args[i + 3]
+    if string.sub(how, 1, 1) == "@" then
+      pages[#pages + 1] = named(keys, begin, finish, limit, string.sub(how, 2))
+    else
+      pages[#pages + 1] = page(keys, begin, finish, limit, how == "1", budget)
+    end
   end
   return values, pages
 end
 
 -- keys: state, keys, values, log
--- args: the version seen before, or ""; its id; whether old values are wanted ("1"); the bytes of a
---       page; the number of keys, the keys; then for each range: begin, end, count, reverse ("1")
--- reply: version, id, what was changed since (keys, gone, old of each commit; false: not known),
---        the values, the pages
+-- args: the version seen before, or ""; its id; "1" if what was changed since is wanted with the values
+--       before, or "0" if only its names are, and may be missing; the bytes of a page; the number of
+--       keys, the keys; then for each range: begin, end, count, and "0", or "1" for reverse, or "@"
+--       and a prefix: for what follows its values, see `named`
+-- reply: version, id, what was changed since (keys, gone, old of each commit; false: not known, and
+--        that is all; or of names only: keys and gone, which are false if they are not known, or
+--        too many), the values, the pages
 local function read(keys, args)
   local state = load_state(keys[1])
   local changes = {}
   if args[1] ~= "" then
     local commits = since(state, keys[4], tonumber(args[1]), args[2])
-    if not commits then return { number(state.version), state.id, false } end
-    for i, commit in ipairs(commits) do
-      local old = args[3] == "1" and commit.old
-      changes[i] = { commit.keys or "", commit.gone or "", old or false }
+    if args[3] == "0" then
+      changes = { changed_by(commits) }
+    elseif not commits then
+      return { number(state.version), state.id, false }
+    else
+      for i, commit in ipairs(commits) do
+        changes[i] = { commit.keys or "", commit.gone or "", commit.old or false }
+      end
     end
   end
   local values, pages = read_part(keys, args, 4)
@@ -234,19 +278,6 @@ local function is_changed(commits, read_keys, read_ranges)
     end
   end
   return false
-end
-
--- The keys and the ranges that others have changed, as lists; false if that is not known, or too much.
-local function changed_by(commits)
-  if not commits then return false, false end
-  if #commits == 0 then return "", "" end
-  local names, gone, size = {}, {}, 0
-  for i, commit in ipairs(commits) do
-    names[i], gone[i] = commit.keys or "", commit.gone or ""
-    size = size + #names[i] + #gone[i]
-    if size > CHANGED_BYTES then return false, false end
-  end
-  return table.concat(names), table.concat(gone)
 end
 
 -- Whether guesses are right: each key with "0" in `marks` does not exist, and each range holds as
@@ -401,6 +432,49 @@ end
 -- Ends the claim of a session that commits nothing. keys: state; args: the session
 local function release(keys, args)
   if call("HGET", keys[1], "claim") == args[1] then call("HDEL", keys[1], "claim", "claim_ends") end
+  return "OK"
+end
+
+-- A session takes its turn at what others change too: a lease that ends by itself, and a list that holds a
+-- token while the turn passes from one session to the next. Those that wait are blocked on that list
+-- (BLPOP), and the server hands them the token in their order. Nothing depends on it but who waits, as with
+-- a claim, so none of it goes to the disk or to replicas.
+
+local function offer_turn(lease, token, ms)
+  call("SET", lease, "", "PX", ms)
+  call("DEL", token)
+  call("RPUSH", token, "1")
+  call("PEXPIRE", token, ms)
+end
+
+-- Offers a turn that nobody has, before a session waits for it. keys: the lease, the token;
+-- args: the milliseconds for which it is kept for whoever gets the token
+local function offer(keys, args)
+  redis.set_repl(redis.REPL_NONE)
+  if not call("GET", keys[1]) then offer_turn(keys[1], keys[2], args[1]) end
+  return "OK"
+end
+
+-- Takes turns, after the token of one of them was waited for. keys: of each the lease and the token;
+-- args: the session, the milliseconds of a lease
+-- reply: 0, or the number of the first turn that another session has; those before it are taken
+local function turn(keys, args)
+  redis.set_repl(redis.REPL_NONE)
+  for i = 1, #keys, 2 do
+    local holder = call("GET", keys[i])
+    if holder and holder ~= "" and holder ~= args[1] then return (i + 1) / 2 end
+    call("SET", keys[i], args[1], "PX", args[2])
+    if holder == "" then call("DEL", keys[i + 1]) end
+  end
+  return 0
+end
+
+-- Passes the turns of a session on. keys: as for `turn`; args: the session, the milliseconds as for `offer`
+local function pass(keys, args)
+  redis.set_repl(redis.REPL_NONE)
+  for i = 1, #keys, 2 do
+    if call("GET", keys[i]) == args[1] then offer_turn(keys[i], keys[i + 1], args[2]) end
+  end
   return "OK"
 end
 
@@ -568,6 +642,9 @@ register("commit_less", commit, { "allow-oom" })  -- for one that only removes
 register("settle", settle, { "allow-oom" })
 register("claim", claim, { "allow-oom" })
 register("release", release, { "allow-oom" })
+register("offer", offer, { "allow-oom" })
+register("turn", turn, { "allow-oom" })
+register("pass", pass, { "allow-oom" })
 register("keep", keep, {})
 register("heard", heard, { "no-writes" })
 register("check", check, { "no-writes" })

@@ -70,6 +70,12 @@ class Names:
         """Returns the keys that the functions `commit` and `settle` touch."""
         return (*self.read, self.views, self._stem + b"done:" + session)
 
+    def turn(self, contended: bytes) -> tuple[bytes, bytes]:
+        """Returns the lease and the token of a turn at a contended key. Two keys that share them
+        wait for each other, and nothing else."""
+        digest = blake2b(contended, digest_size=8).hexdigest().encode()
+        return self._stem + b"turn:" + digest, self._stem + b"token:" + digest
+
 
 class StoreNames:
     """The keys of a store that belong to no space."""

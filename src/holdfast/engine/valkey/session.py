@@ -94,6 +94,8 @@ class SpaceState:
 class SpaceSession:
     """A session on one space."""
 
+    follows = True
+
     def __init__(
         self,
         backend: "ValkeyBackend",
@@ -101,6 +103,7 @@ class SpaceSession:
         along: Command | None = None,
         *,
         exclusive: bool = False,
+        contended: Sequence[bytes] = (),
     ) -> None:
         self._ask_along = along  # something else of the same slot, asked for with the first read
         self.along: Any = None  # and its reply
@@ -112,8 +115,12 @@ class SpaceSession:
         self._old: dict[bytes, bytes | None] = {}  # what has been changed since, as it was
         self._old_keys: list[bytes] = []
         self._keep_at = 0.0
+        self._since: Any = None  # what the first read is to be compared with
+        self._changed: Changed | None = None  # by others, from there to the snapshot
         self._exclusive = exclusive  # whether it claims its space before it reads
-        self._lane: Lane | None = None  # on which it has claimed its space
+        # The leases and tokens of the turns that it waits for before it reads.
+        self._turns = [name for key in sorted(contended) for name in place.names.turn(key)]
+        self._lane: Lane | None = None  # on which it has its turns, and has claimed its space
         self.committed = False
 
     @property
@@ -130,23 +137,34 @@ class SpaceSession:
         rows = [self._as_it_was(key, value) for key, value in zip(keys, values, strict=True)]
         return rows, [self._fill(page, *part) for page, part in zip(pages, found, strict=True)]
 
+    def fetch_since(
+        self, keys: Sequence[bytes], pages: Sequence[Page], place: Any
+    ) -> tuple[list[Row | None], list[Pairs], Changed | None]:
+        if self._first is not None:
+            return *self.fetch(keys, pages), NOTHING_CHANGED if place == self._first else None
+        self._since = place
+        rows, contents = self.fetch(keys, pages)
+        return rows, contents, self._changed
+
     def _read(self, keys: Sequence[bytes], pages: Sequence[Page]) -> tuple[list[Any], list[Any]]:
         names = self._place.names
-        arguments = (*self._seen, b"1", *_questions(keys, pages))
+        since, self._since = self._since, None
+        moment = (*self._seen, b"1") if since is None else (*since, b"0")
+        arguments = (*moment, *_questions(keys, pages))
         command: Command = ("FCALL_RO", function("read"), 4, *names.read, *arguments)
         try:
-            if self._exclusive and self._first is None:
-                reply, *more = self._claim_and_ask([command, *self._beside()])
-            else:
-                reply, *more = self._servers.ask(self._place.slot, [command, *self._beside()])
+            reply, *more = self._ask([command, *self._beside()])
         except Unanswered as problem:
             self._lane = None  # a claim ends by itself: `close` need not look for a lost server
             raise Unreachable(str(problem)) from problem
         version, id, changes, *rest = reply
         if changes is None:
             raise SnapshotLost("it is older than what the server remembers")
-        for changed, _, old in changes:
-            self._put_back(changed, old)
+        if since is not None:
+            self._changed = _changed(*changes)
+        else:
+            for changed, _, old in changes:
+                self._put_back(changed, old)
         self._seen = (version, id)
         if self._first is None:
             self._first = self._seen
@@ -154,10 +172,39 @@ class SpaceSession:
             self.along = more[0] if more else None
         return rest[0], rest[1]
 
+    def _ask(self, commands: Sequence[Command]) -> list[Any]:
+        """Returns the replies, for the first time after it has waited for others."""
+        if self._first is not None or not (self._exclusive or self._turns):
+            return self._servers.ask(self._place.slot, commands)
+        self._lane = self._place.take_lane()
+        replies = self._ask_in_turn(commands) if self._turns else []
+        return self._claim_and_ask(commands) if self._exclusive else replies
+
+    def _ask_in_turn(self, commands: Sequence[Command]) -> list[Any]:
+        """Returns the replies of a moment at which it has its turn. It waits for that, but not for
+        ever: its commit is checked all the same."""
+        assert self._lane is not None  # just taken
+        turns, lease = self._turns, (self._lane.id, _CLAIM_MS)
+        take: Command = ("FCALL", function("turn"), len(turns), *turns, *lease)
+        end = time.monotonic() + MAX_CLAIM_WAIT_SECONDS
+        waiting = 1  # the number of the turn that is waited for
+        while True:
+            lease_and_token = turns[2 * waiting - 2 : 2 * waiting]
+            offer: Command = ("FCALL", function("offer"), 2, *lease_and_token, _PROMISE_MS)
+            wait: Command = ("BLPOP", lease_and_token[1], str(CLAIM_SECONDS))
+            asked = [offer, wait, take, *commands]
+            _, token, waiting, *replies = self._servers.ask(self._place.slot, asked)
+            for reply in (token, waiting, replies[0]):
+                if isinstance(reply, ResponseError):
+                    raise Unreachable(str(reply))
+            if not waiting or time.monotonic() > end:
+                return replies
+
     def _claim_and_ask(self, commands: Sequence[Command]) -> list[Any]:
         """Returns the replies of a moment from which on no one else can commit to the space. It
         waits for that, but not for ever: then its commit may be in conflict like any other."""
-        lane = self._lane = self._lane or self._place.take_lane()
+        lane = self._lane
+        assert lane is not None  # just taken
         names, times = self._place.names, (_CLAIM_MS, _PROMISE_MS)
         claim: Command = ("FCALL", function("claim"), 1, names.state, lane.id, *times)
         pauses = _pauses(MAX_CLAIM_WAIT_SECONDS)
@@ -173,10 +220,20 @@ class SpaceSession:
         if self._lane is None:
             return
         lane, self._lane = self._lane, None
-        command: Command = ("FCALL", function("release"), 1, self._place.names.state, lane.id)
+        commands = self._passing(lane)
+        if self._exclusive:
+            names = self._place.names
+            commands.append(("FCALL", function("release"), 1, names.state, lane.id))
         with suppress(Unanswered, HoldfastError):
-            self._servers.ask(self._place.slot, [command])
+            self._servers.ask(self._place.slot, commands)
         self._place.give_back(lane)
+
+    def _passing(self, lane: Lane) -> list[Command]:
+        """Returns the command that passes its turns on, if it has any."""
+        turns = self._turns
+        if not turns:
+            return []
+        return [("FCALL", function("pass"), len(turns), *turns, lane.id, _PROMISE_MS)]
 
     def _beside(self) -> list[Command]:
         """Returns the command to send along with a read. A session that lasts has its snapshot
@@ -205,6 +262,9 @@ class SpaceSession:
     def _fill(self, page: Page, is_whole: int, flat: list[bytes]) -> Pairs:
         """Returns the pairs of a page as they were, fetched on where large values have cut it
         short."""
+        if page.follow:
+            named = [(key, self._as_it_was(key, value)) for key, value in _pairs(flat)]
+            return [(key, row) for key, row in named if row is not None]
         pairs = self._restore(page, is_whole, flat)
         rest = page
         while not is_whole and len(pairs) < page.limit:
@@ -214,8 +274,7 @@ class SpaceSession:
         return pairs[: page.limit]
 
     def _restore(self, page: Page, is_whole: int, flat: list[bytes]) -> Pairs:
-        values = [Row(value, _VERSION) for value in flat[1::2]]
-        pairs = list(zip(flat[::2], values, strict=True))
+        pairs = [(key, Row(value, _VERSION)) for key, value in _pairs(flat)]
         begin, end = page.begin, page.end
         if not is_whole:
             begin, end = (flat[-2], end) if page.reverse else (begin, flat[-2] + b"\0")
@@ -283,7 +342,8 @@ class SpaceSession:
         lane, self._lane = self._lane or self._place.take_lane(), None
         lane.number += 1
         try:
-            reply = self._send((*self._message(commit, lane, place), *asked))
+            message = (*self._message(commit, lane, place), *asked)
+            reply = self._send(message, self._passing(lane))
         except Unanswered as problem:
             if problem.sent:  # the lane is not used again: its last number is open
                 raise Unsettled(lambda: self._settle(lane)) from problem
@@ -329,14 +389,15 @@ class SpaceSession:
             *(part for key, delta in commit.adds.items() for part in (key, pack_counter(delta))),
         )
 
-    def _send(self, command: Command) -> list[Any]:
-        """Makes one round trip, even if the commit waits for replicas or for a disk; more while
-        another session has claimed the space."""
+    def _send(self, command: Command, then: list[Command]) -> list[Any]:
+        """Makes one round trip, with what follows the commit, even if it waits for replicas or for
+        a disk; more while another session has claimed the space."""
         waits = self._backend.waits
         end = time.monotonic() + self._backend.patience
         pauses = _pauses(CLAIM_SECONDS)
         while True:
-            reply, *waited = self._servers.ask(self._place.slot, [command, *waits.commands])
+            replies = self._servers.ask(self._place.slot, [command, *then, *waits.commands])
+            reply, waited = replies[0], replies[1 + len(then) :]
             if reply[0] == b"claimed":
                 if next(pauses, False):
                     continue
@@ -371,11 +432,17 @@ def _pauses(seconds: float) -> Iterator[bool]:
         yield True
 
 
+def _pairs(flat: list[bytes]) -> Iterator[tuple[bytes, bytes]]:
+    """Returns the pairs of a list of keys and values in turn."""
+    return zip(flat[::2], flat[1::2], strict=True)
+
+
 def _questions(keys: Sequence[bytes], pages: Sequence[Page]) -> list[Any]:
     """Returns the arguments that ask for these."""
     arguments: list[Any] = [_PAGE_BYTES, len(keys), *keys]
     for page in pages:
-        arguments += (page.begin, page.end, page.limit, int(page.reverse))
+        how: bytes | int = b"@" + page.follow if page.follow else int(page.reverse)
+        arguments += (page.begin, page.end, page.limit, how)
     return arguments
 
 
