@@ -1,4 +1,4 @@
-"""Figures of one process about its commits."""
+"""Counts the commits of one process."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""Remembers what other processes change at the same time, so that it is locked before it is read.
+"""Remembers keys that other processes change at the same time, so that they are locked first.
 
 Work that reads what others change is run in vain as often as not. After such a conflict, the next
 work that reads the same key or range does not guess: it waits its turn for these, or for its whole
@@ -13,12 +13,12 @@ from typing import Final
 from holdfast.engine.remote.protocol import Page
 from holdfast.limits import CONTENDED_SECONDS
 
-_MAX_HOT_KEYS: Final = 1_000  # of a process; more are forgotten at once
+_MAX_HOT_KEYS: Final = 1_000  # of a process; beyond that all are forgotten
 _QUIET_TURNS: Final = 2  # in a row, in which nobody else has changed a key: it is contended no more
 
 
 class Contention:
-    """The keys and begins of ranges that were in conflict lately."""
+    """The keys and starts of ranges that were recently in conflict."""
 
     def __init__(self) -> None:
         self._until: dict[bytes, float] = {}
@@ -33,7 +33,7 @@ class Contention:
             self._quiet.pop(key, None)
 
     def note_quiet(self, keys: Iterable[bytes]) -> None:
-        """Notes that these contended keys were found as this process had left them."""
+        """Notes that these contended keys were unchanged since this process last wrote them."""
         for key in keys:
             quiet = self._quiet.get(key, 0) + 1
             if quiet < _QUIET_TURNS:
@@ -42,12 +42,12 @@ class Contention:
                 self._forget(key)
 
     def among(self, keys: Iterable[bytes], pages: Iterable[Page]) -> list[bytes]:
-        """Returns those of these keys, and begins of ranges, at which others are expected."""
+        """Returns those of these keys, and starts of ranges, for which conflicts are expected."""
         hot = self._until
         if not hot:
             return []
         now = time.monotonic()
-        # A key may be asked for and begin a range too, and other threads forget keys meanwhile.
+        # A key may also be the start of a range, and other threads forget keys meanwhile.
         found = {key for key in (*keys, *(page.begin for page in pages)) if key in hot}
         for key in found:
             if hot.get(key, now) < now:

@@ -1,4 +1,4 @@
-"""The engine itself: a queue of transactions for each space, views, notices and care."""
+"""The remote engine: a queue of transactions for each space, views, notices and maintenance."""
 
 import os
 import threading
@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 
 class RemoteEngine:
-    """Any backend as an engine."""
+    """An engine on any backend."""
 
     is_remote = True
 
@@ -125,9 +125,9 @@ class RemoteEngine:
         return request.outcomes  # type: ignore[return-value]  # set by the leader of its group
 
     def _run_group(self, group: list[CommitRequest], space: bytes) -> bool:
-        """Commits a group together. If that can't be done, each transaction alone: one that is too
-        large for the server must not take the others with it. Says whether Ctrl-C came after all
-        was done."""
+        """Commits a group together. If that fails, commits each transaction alone: one that is too
+        large for the server must not fail the others. Returns whether Ctrl-C came when all was
+        done."""
         works = [work for request in group for work in request.works]
 
         def publish(outcomes: list[Outcome[Any]]) -> None:
@@ -179,7 +179,7 @@ class RemoteEngine:
         return self._reconnector.call(self.backend.newest_notice)
 
     def notices_since(self, place: Any) -> tuple[Any, int, list[Notice]]:
-        # The hub looks again by itself, and holds its lock meanwhile: no patience here.
+        # The hub tries again by itself, and holds its lock meanwhile: do not wait here.
         try:
             return self.backend.notices_since(place)
         except Unreachable as error:
@@ -199,10 +199,10 @@ class RemoteEngine:
         self.backend.backup(target)
 
     def refuse_full(self) -> None:
-        """Does nothing: the server watches its own disk, and a commit that it refuses says why."""
+        """Does nothing: the server watches its own disk, and says why it refuses a commit."""
 
     def refuse_unreadable(self) -> None:
-        """Does nothing: no answer of a server can end this process."""
+        """Does nothing: no reply of a server can end this process."""
 
     def check(self) -> list[str]:
         return self._reconnector.call(self.backend.problems)
@@ -235,7 +235,7 @@ class RemoteEngine:
             self._reconnector.unusable = StoreForked(
                 f"{self.backend.name} was opened by the parent process"
             )
-            # The parent's locks may have been held in the moment of the fork.
+            # The parent's locks may have been held at the moment of the fork.
             self._queues = SpaceQueues()
             self._counts.forked()
             self._views.unread = {}
@@ -244,9 +244,8 @@ class RemoteEngine:
 
 
 def _parts(spaces: Sequence[bytes]) -> list[tuple[bytes, list[int]]]:
-    """Returns the numbers of the transactions of each space. As no one sees into two spaces, spaces
-    may go one after the other; but the empty prefix is all of them, and waits for those before it.
-    """
+    """Returns the indexes of the transactions of each space. Spaces are independent, so one may
+    follow the other; but the empty prefix covers all of them, and waits for those before it."""
     parts: dict[bytes, list[int]] = {}
     done: list[tuple[bytes, list[int]]] = []
     for number, space in enumerate(spaces):

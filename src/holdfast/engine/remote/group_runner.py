@@ -43,21 +43,21 @@ from holdfast.limits import (
 
 _FIRST_CONFLICT_PAUSE_SECONDS: Final = 0.001
 
-Publish = Callable[[list[Outcome[Any]]], None]  # tells the callers of a group what became of it
+Publish = Callable[[list[Outcome[Any]]], None]  # tells the callers of a group their outcomes
 
 
 class _Group:
-    """The works of a group, and what each of their runs is given alike."""
+    """The works of a group, and what is the same for each of their runs."""
 
     def __init__(self, works: list[Work], clock: Callable[[], float]) -> None:
         self.works = works
         self.times = [_read_time(clock) for _ in works]
         self.draws = [Draws() for _ in works]
-        self.careful = False  # whether every counter that is added to is read
+        self.careful = False  # whether to read every counter before adding to it
 
 
 class _Attempt:
-    """A session, what was seen through it, and what became of it."""
+    """A session, what was read through it, and its outcome."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class _Attempt:
         self.memory = memory
         self.waits = waiting is not None  # whether its session waits for others before it reads
         self.session = waiting or backend.session(space)
-        # Of an object that is known to be a session, this is quicker to ask than `isinstance`.
+        # For an object that is known to be a session, this is faster than `isinstance`.
         self.can_try = hasattr(self.session, "try_commit")
         self.seen = ReadCache(self.session, space, now, memory)
         self.rule = backend.long_keys
@@ -79,7 +79,7 @@ class _Attempt:
         self.outcomes: list[Outcome[Any]] = []
         self.commit: Commit | None = None
         self.made: Committed | None = None
-        self.overtaken = 0  # how often it was refused as others had changed what it remembered
+        self.overtaken = 0  # how often it was refused because others had changed what it remembered
 
     def writes(self, below: Below, now: float, *, careful: bool) -> Writes:
         return Writes(below, self.space, now, long_keys=self.rule, careful=careful)
@@ -117,7 +117,8 @@ class GroupRunner:
     # --- groups ----------------------------------------------------------------------------------
 
     def run(self, works: list[Work], space: bytes, publish: Publish) -> bool:
-        """Runs a group until its commit succeeds, and says whether Ctrl-C came right after it."""
+        """Runs a group until its commit succeeds, and returns whether Ctrl-C came right after
+        it."""
         group = _Group(works, self._clock)
         conflicts = 0
         contended: list[bytes] | None = None  # after a conflict
@@ -137,7 +138,7 @@ class GroupRunner:
                 _pause(conflicts)
                 continue
             except AddRefused:
-                group.careful = True  # the transaction that is to blame will notice by itself
+                group.careful = True  # the transaction at fault will notice it
                 continue
             except Unreachable as error:
                 gone_until = self._reconnector.wait_for_server(gone_until, error)
@@ -186,13 +187,15 @@ class GroupRunner:
         attempt.commit = writes.commit_of(seen, attempt.rule)
 
     def _is_over(self, attempt: _Attempt, writes: Writes) -> bool:
-        """Commits a run on guesses if that is possible, and returns whether nothing is left to do.
-        If not, what it has read is known now: by the server's answer, or by a snapshot."""
+        """Commits a run on guesses if possible, and returns whether nothing is left to do.
+
+        If not, what it read is known by then: from the server's reply, or from a snapshot.
+        """
         seen = attempt.seen
         commit = _guessed_commit(writes, attempt)
         attempt.commit = commit
         if commit is not None and not commit.writes and not seen.guessed:
-            return True  # the server's last answer was one moment, and it has read nothing else
+            return True  # the last reply was one moment, and nothing else was read
         keys, pages = seen.asked()
         if commit is not None and commit.writes and not attempt.waits:
             if contended := self._contention.among(keys, pages):
@@ -204,16 +207,16 @@ class GroupRunner:
         return False
 
     def _fetch_in_turn(self, attempt: _Attempt, contended: list[bytes]) -> None:
-        """Waits for others, and fetches what a run on guesses has asked for."""
+        """Waits for its turn, and fetches what a run on guesses has asked for."""
         if waiting := self._waiting(attempt.space, contended, exclusive=False):
             attempt.change_session(waiting)
         found = attempt.seen.fetch_asked(attempt.session)
-        # Where others have been meanwhile, they are expected again.
+        # Keys that others changed meanwhile stay contended.
         self._contention.note(key for key in found.changed if key in contended)
         self._contention.note_quiet(key for key in found.same if key in contended)
 
     def _try(self, attempt: _Attempt, commit: Commit, keys: list[bytes], pages: list[Page]) -> bool:
-        """Commits what was made of guesses, and returns whether they were right."""
+        """Commits a run on guesses, and returns whether they were right."""
         self._views.fix(attempt.space)
         self._counts.add("round_trips")
         session = cast(Trying, attempt.session)
@@ -224,12 +227,12 @@ class GroupRunner:
         if changed := attempt.seen.refresh(keys, pages, answer):
             self._counts.add("conflicts")
             attempt.overtaken += 1
-            if attempt.overtaken > 1:  # in the moment since the last answer
+            if attempt.overtaken > 1:  # since the last reply, a moment ago
                 self._contention.note(changed)
         return False
 
     def _commit(self, attempt: _Attempt) -> None:
-        """Makes the commit of a run on a snapshot."""
+        """Commits a run on a snapshot."""
         assert attempt.commit is not None  # left by the run
         if attempt.made is not None:
             return
@@ -266,7 +269,7 @@ class GroupRunner:
         return together
 
     def _run_alone(self, attempt: _Attempt, group: _Group, now: float) -> Writes:
-        """Runs the only work of a group, which needs no buffer for those before it."""
+        """Runs the only work of a group, which needs no buffer for earlier ones."""
         writes = attempt.writes(attempt.base, now, careful=group.careful)
         try:
             with group.draws[0]:
@@ -283,13 +286,14 @@ class GroupRunner:
         return writes
 
     def _begin(self, space: bytes, now: float, contended: list[bytes] | None = None) -> _Attempt:
-        """Begins an attempt; one after a conflict has the space to itself where that can be had."""
+        """Begins an attempt; after a conflict, with the space to itself if the backend can do
+        that."""
         self._reconnector.refuse_unusable()
         waiting = None if contended is None else self._waiting(space, contended, exclusive=True)
         return _Attempt(self._backend, space, now, self._memories.of(space), waiting)
 
     def _waiting(self, space: bytes, contended: list[bytes], *, exclusive: bool) -> Session | None:
-        """Returns a session that waits for others, if there are any."""
+        """Returns a session that waits for its turn, if there are contended keys."""
         if self._turn is not None:
             return self._turn(space, contended, exclusive=exclusive)
         return None if self._exclusive is None else self._exclusive(space)
@@ -305,13 +309,13 @@ class GroupRunner:
     # --- conflicts -------------------------------------------------------------------------------
 
     def _note_conflict(self, attempt: _Attempt) -> list[bytes]:
-        """Returns the keys, and begins of ranges, that may have been in conflict."""
+        """Returns the keys, and starts of ranges, that may have been in conflict."""
         self._counts.add("conflicts")
         attempt.memory.clear()
         if (commit := attempt.commit) is None:
             return []
-        # Where many do the same, they conflict in what they read and write. For what they only
-        # read, such as settings, all others of the space would have to wait too.
+        # If many do the same, they conflict in keys that they both read and write. For keys that
+        # they only read, such as settings, everyone else in the space would have to wait, too.
         written = {*commit.puts, *commit.deletes, *commit.adds}
         contended = [key for key in commit.keys if key in written]
         for walked in commit.ranges:
@@ -323,7 +327,7 @@ class GroupRunner:
     # --- blocks ----------------------------------------------------------------------------------
 
     def block(self, space: bytes) -> Iterator[Transaction]:
-        """Runs a block as a transaction, which can't be run again: a conflict is an error here."""
+        """Runs a block as a transaction that can't be repeated: a conflict is an error here."""
         attempt = self._begin(space, self._clock())
         writes = attempt.writes(attempt.base, attempt.seen.now, careful=False)
         try:
@@ -345,7 +349,7 @@ class GroupRunner:
             if not self._reconnector.settle(lost):
                 raise Conflict("the connection was lost, and nothing was written") from lost
         except BaseException:
-            attempt.session.confirm()  # what it was raised about is told with it
+            attempt.session.confirm()  # the error may reveal what was read
             raise
         finally:
             attempt.close()
@@ -354,13 +358,13 @@ class GroupRunner:
 
 
 def _guessed_commit(writes: Writes, attempt: _Attempt) -> Commit | None:
-    """Returns the commit of a run on guesses, or None if it can't be made of them."""
+    """Returns the commit of a run on guesses, or None if they do not allow one."""
     if attempt.seen.is_unbounded:
         return None
     try:
         return writes.commit_of(attempt.seen, attempt.rule)
     except (GuessedTooLong, OutsideSpace):
-        return None  # a run on the truth may do better, and raises if not
+        return None  # a run on real values may succeed, and raises if not
 
 
 def _is_small(commit: Commit) -> bool:

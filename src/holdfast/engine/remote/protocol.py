@@ -1,7 +1,7 @@
 """The protocol of backends: sessions that read a snapshot and commit, and notices.
 
-Keys are here as the backend stores them; if its own keys are short, `long_keys` says how longer
-ones are folded, and the shared part does that.
+Keys have the form in which the backend stores them; if its own keys are short, `long_keys` says how
+longer ones are folded, and the shared part does that.
 """
 
 import threading
@@ -38,7 +38,7 @@ class Page(NamedTuple):
 
 
 class Walked(NamedTuple):
-    """A range that was read, and the versions of all that was there, in the order of the keys."""
+    """A range that was read, and the versions of all its rows, in key order."""
 
     begin: bytes
     end: bytes
@@ -51,8 +51,8 @@ class Commit(msgspec.Struct, kw_only=True):
     """
 
     space: bytes
-    keys: dict[bytes, int]  # read one by one, with their versions; 0 for what was not there
-    ranges: list[Walked]  # apart from each other, in order
+    keys: dict[bytes, int]  # read one by one, with their versions; 0 if the key did not exist
+    ranges: list[Walked]  # disjoint, in order
     clears: list[tuple[bytes, bytes]]
     puts: dict[bytes, bytes]
     deletes: list[bytes]
@@ -65,7 +65,7 @@ class Commit(msgspec.Struct, kw_only=True):
 
 
 class Changed(NamedTuple):
-    """The changes of others between two places of a space: keys, and ranges in place of many."""
+    """The changes of others between two positions of a space: keys, and ranges in place of many."""
 
     keys: Sequence[bytes] = ()
     ranges: Sequence[tuple[bytes, bytes]] = ()
@@ -88,8 +88,8 @@ class Committed(NamedTuple):
 
 
 class Refreshed(NamedTuple):
-    """A commit that was not made as its reads were wrong, with the truth of one moment. `changed`
-    is as for `Committed`."""
+    """A commit that was refused because its reads were wrong, with the real values of one moment.
+    `changed` is as for `Committed`."""
 
     rows: list[Row | None]
     contents: list[list[tuple[bytes, Row]]]
@@ -98,11 +98,12 @@ class Refreshed(NamedTuple):
 
 
 class Conflicted(Exception):
-    """Something that was read has changed meanwhile. Nothing was applied, nothing ever will be."""
+    """Something that was read has changed meanwhile. Nothing was applied, and nothing ever will
+    be."""
 
 
 class AddRefused(Exception):
-    """An `add` met no counter, or one that would leave its 64 bits. Nothing was applied."""
+    """An `add` found no counter, or one that would exceed 64 bits. Nothing was applied."""
 
 
 class Unreachable(Exception):
@@ -114,7 +115,7 @@ class Unreachable(Exception):
 
 
 class SnapshotLost(Unreachable):
-    """The server answers, and remembers too little to go on reading this snapshot."""
+    """The server answers, but no longer has what is needed to read this snapshot."""
 
 
 class Unsettled(Exception):
@@ -130,7 +131,7 @@ class Unsettled(Exception):
 
 
 class Session(Protocol):
-    """One snapshot of a space, taken by the first `fetch`, and at its end at most one commit."""
+    """One snapshot of a space, taken by the first `fetch`, and at the end at most one commit."""
 
     committed: bool  # whether its commit was made, as far as is known here
 
@@ -170,12 +171,12 @@ class Session(Protocol):
 
 @runtime_checkable
 class Momentary(Protocol):
-    """A session that reads once for less."""
+    """A session with a cheaper way to read once."""
 
     def fetch_once(
         self, keys: Sequence[bytes], pages: Sequence[Page]
     ) -> tuple[list[Row | None], list[list[tuple[bytes, Row]]]]:
-        """Like `fetch`, of a session that is asked for nothing else: no snapshot is kept."""
+        """Like `fetch`, for a session that is asked for nothing else: no snapshot is kept."""
         ...
 
 
@@ -193,7 +194,7 @@ class Moving(Protocol):
 
 @runtime_checkable
 class Trying(Protocol):
-    """A session that can commit what was made of guesses."""
+    """A session that can commit a run on guesses."""
 
     def try_commit(
         self, commit: Commit, keys: Sequence[bytes], pages: Sequence[Page], place: Any
@@ -238,11 +239,11 @@ class Backend(Protocol):
     def session(self, space: bytes) -> Session: ...
 
     def newest_notice(self) -> Any:
-        """Returns the place in the log of notices behind all commits that have returned so far."""
+        """Returns the position in the notice log after all commits that have returned so far."""
         ...
 
     def notices_since(self, place: Any) -> tuple[Any, int, list[Notice]]:
-        """Returns the new place, how many commits between were forgotten, and the notices in
+        """Returns the new position, how many commits in between were dropped, and the notices in
         order."""
         ...
 
@@ -252,7 +253,7 @@ class Backend(Protocol):
         ...
 
     def problems(self) -> list[str]:
-        """Returns a sentence for each contradiction in the store."""
+        """Returns a sentence for each inconsistency in the store."""
         ...
 
     def checkpoint(self) -> None: ...

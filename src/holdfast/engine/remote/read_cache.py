@@ -1,8 +1,8 @@
-"""The read cache of a transaction: what it has read of a snapshot, and what a commit must check.
+"""The read cache of a transaction: what it has read from a snapshot, and what a commit must check.
 
-Fetched and read are two things: a page holds more rows than a scan walks, and only what was walked
-can make a transaction conflict. Ranges are known from their begin to their end, so what was fetched
-once is answered from here, also that nothing is there.
+Fetching is not reading: a page holds more rows than a scan walks, and only rows that were walked
+can make a transaction conflict. Ranges are known from start to end, so what was fetched
+once is answered from here, even that nothing exists there.
 
 A round trip costs more than the work of most transactions. Therefore work is first run *guessing*:
 what is not known yet is written down, and answered with what this process saw there last, or with
@@ -35,14 +35,14 @@ Leads = dict[bytes, Row | None]  # rows that told earlier views what to read nex
 _UNKNOWN: Final = object()
 _FIRST_PAGE_ROWS: Final = 64
 _MAX_PAGE_ROWS: Final = 2_048
-_MIN_NAME_BYTES: Final = 8  # of a value that is taken for the name of another row
+_MIN_NAME_BYTES: Final = 8  # a shorter value is not taken for the name of another row
 _MAX_FOLLOWED_ROWS: Final = 8  # of a scan
 _MAX_FOLLOWS: Final = 100  # of a space
-_PAGE_BYTES: Final = 4 * 1024 * 1024  # what a page should not exceed by much, once sizes are known
+_PAGE_BYTES: Final = 4 * 1024 * 1024  # a page should not exceed it by much, once sizes are known
 
 
 class GuessedTooLong(BaseException):
-    """A run on guesses reads on and on; what it has asked for so far must do. Or a view's guesses
+    """A run on guesses keeps reading; what it has asked for so far is fetched. Or a view's guesses
     were wrong, or it has read more than one fetch could bring."""
 
 
@@ -64,14 +64,14 @@ class ReadCache:
         self.now = now
         self.fetches = 0
         self.first: Leads = {}  # the rows of the first fetch that were asked for by their keys
-        self.lost: Conflicted | Unreachable | None = None  # why the session can't go on
+        self.lost: Conflicted | Unreachable | None = None  # why the session can't continue
         self._leads = leads  # of a view, which commits nothing, and reads again what it forgot
         self._told: Leads = {}  # those that the run of a view has been told
         self._at_once = at_once  # whether one fetch is all that it can have
         self._known_bytes = 0
         self._rows: dict[bytes, Row | None] = {}
         self._keys: list[bytes] = []  # of all rows within the known spans, in order
-        self._begins: list[bytes] = []  # the known spans, apart from each other, in order
+        self._begins: list[bytes] = []  # the known spans, disjoint and in order
         self._ends: list[bytes] = []
         self._row_bytes = 0  # the size of a row in the last page
         self._read: dict[bytes, None] = {}
@@ -89,7 +89,7 @@ class ReadCache:
     # --- runs ------------------------------------------------------------------------------------
 
     def begin_run(self, *, guessing: bool) -> None:
-        """Forgets what was read, not what was fetched."""
+        """Forgets what was read, but not what was fetched."""
         self._read = {}
         self._walked = []
         self._asked = {}
@@ -108,16 +108,16 @@ class ReadCache:
 
     @property
     def guessed(self) -> bool:
-        """Returns whether the run that began last was given anything but the truth."""
+        """Returns whether the current run was given any guess."""
         return bool(self._missed_keys or self._missed_pages)
 
     def fetch_missed(self) -> None:
-        """Fetches all that was guessed. Costs 1 round trip."""
+        """Fetches everything that was guessed. Costs 1 round trip."""
         self._fetch(list(self._missed_keys), self._with_named(self._missed_pages))
 
     def asked(self) -> tuple[list[bytes], list[Page]]:
-        """Returns all that the run on guesses has asked for, known before or not, and what it will
-        probably ask for next."""
+        """Returns everything that the run on guesses has asked for, known before or not, and what
+        it will probably ask for next."""
         return [key for key in self._read if key], self._with_named(self._asked)
 
     def _with_named(self, pages: Iterable[Page]) -> list[Page]:
@@ -348,7 +348,7 @@ class ReadCache:
     # --- fetching --------------------------------------------------------------------------------
 
     def _make_room(self) -> None:
-        """Lets a view forget what it has read, once that is much: it may read a whole store."""
+        """Lets a view forget what it has read, once that is too much: it may read a whole store."""
         if self._leads is not None and self._known_bytes > MAX_SEEN_IN_VIEW_BYTES:
             self._read, self._walked = {}, []
             self._forget()
@@ -408,7 +408,7 @@ class ReadCache:
             self._known_bytes += value_bytes + sum(len(key) for key, _ in content)
         if page.reverse:
             content = content[::-1]
-        # Pages that were missed in one guessing run may overlap: what is known already stays.
+        # Pages that were missed in one run on guesses may overlap: what is known already stays.
         for gap_begin, gap_end in self._gaps(begin, end):
             inside = [(key, row) for key, row in content if gap_begin <= key < gap_end]
             self._rows.update(inside)
@@ -430,7 +430,7 @@ class ReadCache:
         return gaps
 
     def _add_span(self, begin: bytes, end: bytes) -> None:
-        """Joins a range, of which nothing was known, to the spans that it touches."""
+        """Adds a range, of which nothing was known, and joins it with adjacent spans."""
         place = bisect_left(self._begins, begin)
         first = last = place
         if place > 0 and self._ends[place - 1] == begin:
@@ -443,7 +443,7 @@ class ReadCache:
     # --- what was read ---------------------------------------------------------------------------
 
     def read_ranges(self) -> list[Walked]:
-        """Returns the ranges that were walked, joined, with the versions of what is there."""
+        """Returns the ranges that were walked, joined, with the versions of their rows."""
         if not self._walked:
             return []
         joined: list[list[bytes]] = []

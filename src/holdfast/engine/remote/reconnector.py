@@ -1,7 +1,7 @@
-"""Decides what to do when a server is gone: how long to look for it again, and what to raise.
+"""Waits for a server that can't be reached, and decides which error to raise in the end.
 
 A server that restarts or fails over is back within seconds. Callers wait for that, up to
-`RECONNECT_SECONDS`, and hear of it only then.
+`RECONNECT_SECONDS`, and get an error only then.
 """
 
 import random
@@ -28,17 +28,17 @@ class Reconnector:
     """Waits for one backend."""
 
     def __init__(self, backend: Backend, reconnect_seconds: float) -> None:
-        self.unusable: StoreUnusable | None = None  # why nothing is possible any more
+        self.unusable: StoreUnusable | None = None  # why the store can't be used any more
         self.stopped = threading.Event()
         self._backend = backend
         self._reconnect_seconds = reconnect_seconds
 
     def refuse_unusable(self) -> None:
         if self.unusable is not None:
-            raise self.unusable.with_traceback(None)  # the same for all: no frames pile up
+            raise self.unusable.with_traceback(None)  # one shared error must not collect frames
 
     def wait_for_server(self, gone_until: float | None, error: Unreachable) -> float:
-        """Pauses before the next try, and says until when tries make sense."""
+        """Pauses before the next try, and returns until when tries make sense."""
         if gone_until is None:
             gone_until = time.monotonic() + self._reconnect_seconds
         elif time.monotonic() > gone_until:
@@ -58,7 +58,7 @@ class Reconnector:
         return StoreUnreachable(f"{self._backend.name} could not be reached: {error}")
 
     def settle(self, lost: Unsettled) -> bool:
-        """Asks, until there is an answer, whether a commit was made whose reply was lost."""
+        """Asks, until there is an answer, whether a commit whose reply was lost was made."""
         gone_until = time.monotonic() + self._reconnect_seconds
         while True:
             try:
@@ -71,7 +71,7 @@ class Reconnector:
             self._pause()
 
     def call(self, call: Callable[[], T]) -> T:
-        """Calls something that may be called again, until the server answers."""
+        """Calls a function that may be repeated, until the server answers."""
         self.refuse_unusable()
         gone_until: float | None = None
         while True:

@@ -1,7 +1,7 @@
-"""The rows of a space as this process saw or wrote them last: what guesses are made of.
+"""The rows of a space as this process last saw or wrote them: the source of guesses.
 
-Nothing here has to be true. A run on guesses is committed on the condition that they are, and the
-server's answer to a wrong one is what is true instead.
+Nothing here has to be current. A run on guesses is committed on the condition that they are right,
+and the server's reply to a wrong guess is the real value.
 """
 
 from bisect import bisect_left, insort
@@ -23,7 +23,7 @@ from holdfast.limits import (
 )
 
 _MAX_SPACES: Final = 1_000
-_CALLS_PER_LOOK: Final = 256  # between two sums of all that is remembered
+_CALLS_PER_LOOK: Final = 256  # between two computations of the total size
 
 
 class Compared(NamedTuple):
@@ -35,7 +35,7 @@ class Compared(NamedTuple):
 
 
 class RememberedRows:
-    """One space. What is not here is guessed not to exist."""
+    """The rows of one space. A key that is not here is guessed not to exist."""
 
     __slots__ = ("_keys", "follows", "place", "rows", "size")
 
@@ -60,7 +60,7 @@ class RememberedRows:
         contents: Sequence[Sequence[tuple[bytes, Row]]],
         place: Any,
     ) -> None:
-        """Takes over what was fetched at `place`."""
+        """Adds what was fetched at `place`."""
         if place != self.place:
             self.clear()
             self.place = place
@@ -118,14 +118,14 @@ class RememberedRows:
         for begin, end in commit.clears:
             for key in self.between(begin, end):
                 self._set(key, None)
-        for key in (*commit.deletes, *commit.adds):  # a sum is known to the server alone
+        for key in (*commit.deletes, *commit.adds):  # only the server knows the sum
             self._set(key, None)
         for key, value in commit.puts.items():
             self._set(key, Row(value, made.version))
         self._bound()
 
     def move(self, place: Any, changed: Changed | None) -> None:
-        """Forgets what others have changed between its place and a later one."""
+        """Forgets what others have changed between its position and a later one."""
         if changed is None:
             self.clear()
         elif changed is not NOTHING_CHANGED:
@@ -173,14 +173,14 @@ class RememberedSpaces:
         return memory or self._spaces.setdefault(space, RememberedRows())
 
     def _bound(self) -> None:
-        """Forgets everything once it is much: what is used is soon known again."""
+        """Forgets everything once it is too much: what is used is soon known again."""
         size = sum(memory.size for memory in list(self._spaces.values()))
         if size > MAX_REMEMBERED_BYTES or len(self._spaces) > _MAX_SPACES:
             self._spaces = {}
 
 
 def covered(page: Page, content: Sequence[tuple[bytes, Row]]) -> tuple[bytes, bytes]:
-    """Returns the range that a page with this content says all about."""
+    """Returns the range that a page with this content covers completely."""
     if len(content) < page.limit:
         return page.begin, page.end
     last = content[-1][0]

@@ -20,7 +20,7 @@ class _SpaceQueue:
 
 
 class SpaceQueues:
-    """The queues of an engine. One that nobody uses is forgotten."""
+    """The queues of an engine. Unused ones are removed."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -30,7 +30,7 @@ class SpaceQueues:
         self._closed: StoreUnusable | None = None
 
     def join(self, space: bytes, check: Callable[[], None]) -> "_Place":
-        """Joins the queue of a space for a `with` block, for a thread that is in no other one."""
+        """Joins the queue of a space for a `with` block; the thread must not be in another one."""
         self.refuse_inside(
             "a transaction was begun inside another one of the same store: "
             "use the transaction that the work was given"
@@ -61,7 +61,7 @@ class SpaceQueues:
                         self._emptied.notify_all()
 
     def refuse_inside(self, why: str) -> None:
-        """Raises if this thread is in a queue: it might wait for itself, for ever."""
+        """Raises if this thread is in a queue: it might wait for itself for ever."""
         if threading.get_ident() in self._inside:
             raise RuntimeError(why)
 
@@ -76,8 +76,8 @@ class SpaceQueues:
 
 
 class _Place:
-    """The place of a thread in a queue. A class, as the generator of a context manager takes as
-    long as all that is done here."""
+    """The place of a thread in a queue. A class, because a generator-based context manager takes as
+    long as everything that is done here."""
 
     __slots__ = ("_queues", "queue", "space")
 

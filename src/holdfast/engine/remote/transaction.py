@@ -1,9 +1,9 @@
 """The writes of a transaction, and of the group that it is committed with.
 
-A `Writes` is a buffer that knows one thing more: an `add` to a counter that was not read stays an
-addition. The server makes it, so any number of transactions can add to one counter and none of them
-conflicts. A later read of the counter reads the value below, and from then on it is an
-ordinary value that was read and written.
+A `Writes` is a buffer that can do one thing more: an `add` to a counter that was not read stays an
+addition. The server applies it, so any number of transactions can add to one counter, and none of
+them conflicts. A later read of the counter reads the value below; from then on it is an ordinary
+value that was read and written.
 """
 
 from collections.abc import Sequence
@@ -30,8 +30,8 @@ class Below(Reader, Protocol):
 class Writes(WriteBuffer):
     """A transaction on a snapshot, or on the writes of those before it in its group.
 
-    `careful` reads every counter that is added to, so that one which can't take it is noticed by
-    the transaction that adds.
+    `careful` reads every counter before adding to it, so that the transaction that adds notices an
+    invalid one.
     """
 
     __slots__ = ("_careful", "_longest", "adds")
@@ -64,7 +64,7 @@ class Writes(WriteBuffer):
         if self.adds and (added_to := [key for key in keys if key in self.adds]):
             self._below.get_many(added_to)  # all in one round trip
             for key in added_to:
-                if key in self.adds:  # it may have been asked for twice
+                if key in self.adds:  # it may be listed twice
                     self._resolve(key)
         return super().get_many(keys)
 
@@ -83,7 +83,7 @@ class Writes(WriteBuffer):
                 self._resolve(key)
 
     def _resolve(self, key: bytes) -> None:
-        """Makes a value of an addition, by reading what it is added to."""
+        """Turns an addition into a value, by reading what it is added to."""
         delta = self.adds.pop(key)
         try:
             super().add(key, delta)
@@ -120,7 +120,7 @@ class Writes(WriteBuffer):
             return
         if MIN_COUNTER <= self._pending(key) + delta <= MAX_COUNTER:
             self.adds[key] = self.adds.get(key, 0) + delta
-            self._clears += 1  # a scan with the counter ahead of it looks again
+            self._clears += 1  # a scan that has the counter ahead starts over
         else:
             super().add(key, delta)  # only the counter's value tells whether it can take this
 

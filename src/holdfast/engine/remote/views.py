@@ -1,4 +1,4 @@
-"""Views: consistent snapshots for `with` blocks, which take them with their first read."""
+"""Views: consistent snapshots for `with` blocks, taken with their first read."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -44,7 +44,7 @@ class Views:
         self.clock = clock
         self.unread: dict[int, ViewSession] = {}
         self.leads: Leads = {}
-        self._single: set[str] = set()  # kinds of reads that needed one fetch
+        self._single: set[str] = set()  # kinds of reads that needed only one fetch
 
     def open(self, space: bytes, guard: Guard | None) -> "View":
         return View(self, space, guard)
@@ -55,7 +55,7 @@ class Views:
         if kind in self._single:
             try:
                 return self._read(work, View(self, space, guard, at_once=True))
-            except GuessedTooLong:  # it has read more than could be foreseen
+            except GuessedTooLong:  # it read more than was predicted
                 self._single.discard(kind)
         view = View(self, space, guard)
         result = self._read(work, view)
@@ -80,7 +80,7 @@ class Views:
         return cast(T, result)
 
     def _learn(self, seen: ReadCache) -> None:
-        """Remembers the rows that told what to fetch next, and how those read now that did."""
+        """Remembers the rows that told what to fetch next."""
         leads = self.leads
         for key, row in seen.first.items():
             if seen.fetches > 1 or key in leads:
@@ -92,9 +92,9 @@ class Views:
             self.leads = {}
 
     def fix(self, space: bytes) -> None:
-        """Has views take their snapshots before a commit of this process: a view takes its snapshot
-        with its first read, which saves a round trip, and one that was opened before a commit must
-        not see it."""
+        """Makes open views take their snapshots before a commit of this process: a view takes its
+        snapshot with its first read, which saves a round trip, but one that was opened before a
+        commit must not see it."""
         if self.unread:
             for view in list(self.unread.values()):
                 if view.space.startswith(space) or space.startswith(view.space):
@@ -124,7 +124,7 @@ class View:
         self.seen = seen
         rule = views.backend.long_keys
         reader = ReadOnly(seen if rule is None else LongKeyReader(seen, rule), seen)
-        if self._guard is not None:  # a read is a round trip: it goes along with the first one
+        if self._guard is not None:  # checked along with the first read, which saves a round trip
             seen.guard(self._guard.key, self._guard.refuse, reader)
         return reader
 
@@ -149,8 +149,8 @@ class ReadOnly:
 
 
 class ViewSession:
-    """A session that looks for a server that answers until it has read something. Later a lost
-    connection means a lost snapshot, which can't be had again."""
+    """A session that keeps looking for a server until it has read something. After that, a lost
+    connection means a lost snapshot, which can't be recovered."""
 
     committed = False
     place: Any = None
@@ -207,7 +207,7 @@ class ViewSession:
         raise NotImplementedError  # a view only reads
 
     def confirm(self) -> None:
-        """Does nothing: each answer of a view was confirmed."""
+        """Does nothing: each reply to a view was confirmed."""
 
     def close(self) -> None:
         self._views.unread.pop(id(self), None)
