@@ -10,7 +10,7 @@ __all__ = ["FluxError", "Parameters", "event_of", "events_in", "leading_integer"
 
 MAX_SCORE: Final = 2**31 - 1
 _LEADING_INTEGER: Final = re.compile(r"\s*([+-]?[0-9]+(?:_[0-9]+)*)")
-# What Ruby's `Integer` reads: a sign, a base, and digits; an underscore may be between two of them.
+# What Ruby's `Integer` accepts: a sign, a base, and digits, with single underscores in between.
 _INTEGER: Final = re.compile(
     r"""([+-]?) (?:
         0x (?P<base16> [0-9a-f]+(?:_[0-9a-f]+)*)
@@ -21,7 +21,7 @@ _INTEGER: Final = re.compile(
     re.VERBOSE | re.IGNORECASE | re.ASCII,
 )
 _OPERATIONS: Final = ("add", "remove", "count_frequency")
-# Attributes that make up the runtime handler of an event; Flux's older code spells one otherwise.
+# Attributes that form the runtime handler of an event; Flux's older code spells one differently.
 _OF_HANDLER: Final = {
     "@targets": "targets",
     "@add": "add",
@@ -72,11 +72,11 @@ class Parameters:
         return None if text is None else leading_integer(text)
 
     def has(self, name: str) -> bool:
-        """Returns whether a parameter is there, be it empty."""
+        """Returns whether a parameter is given, even if it is empty."""
         return any(each == name for each, _ in self._pairs)
 
     def since(self) -> int | None:
-        """Returns the moment of `min_score`, in milliseconds; a negative one is no bound."""
+        """Returns the time of `min_score`, in milliseconds; a negative one is no bound."""
         score = self.integer("min_score")
         return None if score is None or score < 0 else 1_000 * score + 999
 
@@ -110,11 +110,12 @@ def events_in(body: bytes) -> Iterator[tuple[Any, Any]]:
         if isinstance(each, list) and each:
             yield each[0], each[1] if len(each) > 1 else None
         else:
-            yield each, ()  # no event: it is refused by its position
+            yield each, ()  # not an event: it is refused by its position
 
 
 def event_of(name: Any, attributes: Any, address: str, *, takes_zero: bool = False) -> Any:
-    """Returns an event of the events layer, or what it refuses as none."""
+    """Returns an event for the events layer; what is not an event is passed on for the layer to
+    refuse."""
     if attributes is None:
         attributes = {}
     if not isinstance(attributes, dict):
@@ -124,7 +125,7 @@ def event_of(name: Any, attributes: Any, address: str, *, takes_zero: bool = Fal
         "attributes": {each: v for each, v in attributes.items() if each not in _OF_HANDLER},
     }
     if isinstance(attributes.get("@score"), dict):
-        del event["attributes"]["@score"]  # no value of an attribute: it counts as absent
+        del event["attributes"]["@score"]  # not a valid score: it counts as absent
     if address:
         event["ip"] = address
     score = _score(attributes.get("@score"))

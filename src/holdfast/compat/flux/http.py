@@ -2,7 +2,7 @@
 
 `FluxApi` serves it at the root of its own address (`holdfast serve --flux`).
 
-Every path and method that is not in `ROUTES` is Flux's own 404. Each handler reads parameters,
+Every path and method that is not in `ROUTES` gets Flux's own 404. Each handler reads parameters,
 calls one operation of the events layer, and writes the answer in Flux's form.
 """
 
@@ -36,7 +36,7 @@ from holdfast.store import Space, Tx, View
 MAX_RESULTS: Final = 50
 TOP_RESULTS: Final = 100
 READ_ONLY: Final = "This Flux server is read-only"
-OLD_SCHEMA: Final = "flux"  # the schema of events that come by GET
+OLD_SCHEMA: Final = "flux"  # the schema of events that are sent by GET
 _ID: Final = re.compile(r"[0-9a-f]{8}")
 _FORM: Final = "application/x-www-form-urlencoded"
 
@@ -67,12 +67,12 @@ def json_answer(content: Any, status: int = 200) -> HttpResponse:
 
 
 async def serve(api: HttpApi, request: HttpRequest, found: dict[str, str]) -> HttpResponse:
-    """Answers whatever is below the base."""
+    """Answers every path below the base."""
     return await _serve(api, request, found["space"], request.segments[2:])
 
 
 class FluxApi(HttpApi):
-    """An ASGI application that serves Flux's API alone, of one space, at the root."""
+    """An ASGI application that serves only Flux's API, for one space, at the root."""
 
     def __init__(self, dispatcher: Dispatcher, space: str) -> None:
         super().__init__(dispatcher)
@@ -155,7 +155,7 @@ async def get_schema(call: Call) -> Any:
 
 
 async def post_events(call: Call) -> Any:
-    """Sends events 1,000 at a time, in order; answers when all of them are committed."""
+    """Sends events 1,000 at a time, in order; answers once all of them are committed."""
     id = call.path[1]
     await _require_schema(call, id)
     address = call.api.address_of(call.request)
@@ -253,7 +253,7 @@ async def get_distinct(call: Call) -> Any:
 
 
 def _count_members(view: View, keys: list[str], op: str, since: int | None) -> int:
-    """Counts the members there are, of keys whose counters keep no times."""
+    """Counts the existing members of keys whose counters store no times."""
     count, after = 0, None
     while True:
         page = view.events.members(keys, MAX_PAGE_MEMBERS, after, since, op=op)  # type: ignore[arg-type]  # one of two
@@ -301,7 +301,7 @@ async def get_top(call: Call) -> Any:
 
 
 async def get_up(call: Call) -> Any:
-    """Says whether the store takes a commit."""
+    """Reports whether the store accepts a commit."""
     try:
         await call.write(lambda tx: None)
     except HoldfastError:
@@ -339,7 +339,7 @@ ROUTES: Final[dict[tuple[str, str], tuple[Handler, str]]] = {
 
 
 def _find(method: str, path: list[str]) -> tuple[Handler, str]:
-    """Returns the handler of a path, and the role that it takes."""
+    """Returns the handler of a path, and the role that it needs."""
     shape = list(path)
     if len(path) > 1 and path[0] == "schema":
         shape[1] = "{id}"

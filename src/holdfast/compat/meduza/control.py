@@ -1,6 +1,6 @@
-"""Meduza's control side over HTTP: deploy a schema, look, dump, load, drop.
+"""Meduza's control paths over HTTP: deploy a schema, inspect, dump, load, drop.
 
-The public paths sit at the root, and again below `/entities`, which is their documented place.
+The public paths are at the root, and again below `/entities`, where they are documented.
 Errors are one line of plain text, as its clients expect.
 """
 
@@ -25,13 +25,13 @@ from holdfast.store import Space
 
 Handler = Callable[[HttpApi, HttpRequest, dict[str, str]], Coroutine[Any, Any, HttpResponse]]
 
-_STEPS_FIRST: Final = 4  # of building indexes, before the answer: those of small tables are ready
+_STEPS_FIRST: Final = 4  # of building indexes before the answer, enough for small tables
 _YAML: Final = "text/yaml"
 _PLAIN: Final = "text/plain; charset=utf-8"
 
 
 def control(methods: str, path: str, role: Role) -> Callable[[Handler], Handler]:
-    """Serves a control path in both places, for users with the role."""
+    """Registers a control path in both places, for users with the role."""
 
     def add(handler: Handler) -> Handler:
         async def guarded(
@@ -73,7 +73,7 @@ def _refusal(error: HoldfastError) -> HttpResponse:
 
 
 def _document(request: HttpRequest, content: Any) -> HttpResponse:
-    """YAML, or JSON for those who ask for it."""
+    """Returns YAML, or JSON if the client asks for it."""
     if request.accepts(JSON):
         return HttpResponse(msgspec.json.encode(content))
     return HttpResponse(yaml.safe_dump(content, sort_keys=False).encode(), content_type=_YAML)
@@ -101,7 +101,7 @@ async def deploy(api: HttpApi, request: HttpRequest, found: dict[str, str]) -> H
         await api.dispatcher.in_thread(put_into_force)
     except HoldfastError as error:
         return _line(f"Error deploying schema: {error.message}", 400)
-    api.dispatcher.note_written(space)  # what is left of the indexes goes on in the background
+    api.dispatcher.note_written(space)  # the rest of the indexes is built in the background
     return HttpResponse(b"OK", content_type=_PLAIN)
 
 
@@ -154,7 +154,7 @@ async def stats(api: HttpApi, request: HttpRequest, found: dict[str, str]) -> Ht
 
 
 def _told(name: str, table: TableStats) -> Iterator[str]:
-    """Yields the figures of a table, in quotes: to some readers of YAML `1,234` is a number."""
+    """Yields the figures of a table, in quotes: some YAML parsers read `1,234` as a number."""
     yield f"  {name}:"
     for figure, words in figures.in_words(table).items():
         yield f'    {figure}: "{words}"'

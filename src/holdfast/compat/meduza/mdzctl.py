@@ -1,6 +1,6 @@
-"""`mdzctl`: the commands of Meduza's control tool, on the HTTP side of a running server.
+"""`mdzctl`: the commands of Meduza's control tool, for the HTTP port of a running server.
 
-They speak Meduza's own control paths, so they serve an old server as well as one of Holdfast's.
+They use Meduza's own control paths, so they work with a Meduza server as well as with Holdfast.
 """
 
 import base64
@@ -38,7 +38,7 @@ _files = click.option(
 
 
 class Server:
-    """The HTTP side of a server."""
+    """The HTTP port of a server."""
 
     def __init__(self, url: str, token: str | None, *, is_json: bool) -> None:
         parts = urlsplit(url if "://" in url else f"http://{url}")
@@ -64,7 +64,7 @@ class Server:
     def ask(
         self, method: str, path: str, body: bytes | IO[bytes] | None = None, **parameters: str
     ) -> Iterator[http.client.HTTPResponse]:
-        """The answer, to be read; a refusal is an error in the server's own words."""
+        """Returns the response, to be read; a refusal raises an error in the server's own words."""
         kind = http.client.HTTPSConnection if self._is_secure else http.client.HTTPConnection
         connection = kind(self._host, self._port, timeout=_PATIENCE_SECONDS)
         query = f"?{urlencode(parameters)}" if parameters else ""
@@ -89,7 +89,7 @@ class Server:
             connection.close()
 
     def answer(self, method: str, path: str, body: Any = None, **parameters: str) -> str:
-        """Returns the whole answer as text."""
+        """Returns the whole response as text."""
         with self.ask(method, path, body, **parameters) as response:
             return response.read().decode(errors="replace")
 
@@ -103,7 +103,7 @@ def _bare(url: str) -> str:
 
 
 def _credentials(parts: SplitResult, token: str | None) -> dict[str, str]:
-    """Returns the header that says who asks: --token, else what the URL names in front of the host.
+    """Returns the header with the credentials: --token, or those in the URL.
 
     `user:token@` is a user with a password or a token, `:token@` and `token@` a token alone.
     """
@@ -116,7 +116,7 @@ def _credentials(parts: SplitResult, token: str | None) -> dict[str, str]:
 
 
 def _server(command: F) -> F:
-    """--server, --token and --json; the command is given a `Server` and an `Output`."""
+    """Adds --server, --token and --json; the command gets a `Server` and an `Output`."""
 
     def call(out: Output, server: str, token: str | None, **more: Any) -> Any:
         return command(Server(server, token, is_json=out.is_json), out, **more)

@@ -22,7 +22,7 @@ from holdfast.server.decoding_limits import refuse_long_decoding
 from holdfast.server.resp_session import Plan, Read, RespSession, Write
 
 KINDS: Final = ("PUT", "GET", "UPDATE", "DEL", "TX")
-REDIS_KINDS: Final = (b"GET", b"DEL")  # which Redis has too, with other arguments
+REDIS_KINDS: Final = (b"GET", b"DEL")  # Redis has these, too, with other arguments
 ARGUMENT_BYTES: Final = {
     name.encode(): MAX_MESSAGE_BYTES
     for kind in (*KINDS, "PING")
@@ -90,7 +90,7 @@ def _plan(
 
 
 def _is_text(word: bytes) -> bool:
-    """Returns whether a word is one of a Redis client: in every document there are NULs."""
+    """Returns whether a word comes from a Redis client: every BSON document contains a NUL."""
     try:
         return word.decode().isprintable()
     except UnicodeDecodeError:
@@ -114,14 +114,14 @@ def entity_ping(session: RespSession, words: resp.Command) -> Plan:
 
 @command("PING")
 def ping(session: RespSession, words: resp.Command) -> Plan:
-    """Meduza's PING has a BSON body; any other one is a Redis client's."""
+    """Answers Meduza's PING, which has a BSON body; any other one is a Redis client's."""
     if len(words) > 1 and is_bson(words[1]):
         return _pong()
     return plain_ping(session, words)
 
 
 def is_bson(body: bytes) -> bool:
-    """Returns whether `body` is a document; few other words begin with their own length."""
+    """Returns whether `body` is a BSON document; few other words begin with their own length."""
     if int.from_bytes(body[:4], "little") != len(body) or len(body) > DECODED_ON_LOOP_BYTES:
         return False
     try:

@@ -1,6 +1,6 @@
-"""Meduza's messages: a query's BSON body into a query, a result into the body of a reply.
+"""Meduza's messages: decodes BSON bodies into queries, and encodes results as replies.
 
-A server does three things with a message, and knows nothing of BSON:
+A server does three things with a message, and knows nothing about BSON:
 
     query = wire.read_query("GET", body)               # or it raises, before any transaction
     result = wire.execute(tx, query)                   # on a view if wire.is_read(query)
@@ -64,7 +64,7 @@ def is_read(query: WireQuery) -> bool:
 def read_query(kind: str, body: bytes) -> WireQuery:
     """Returns the query in the body of a message of type PUT, GET, UPDATE, DEL, PING or TX.
 
-    Raises `Malformed` for what can't be read, and other errors for what can't be meant.
+    Raises `Malformed` if it can't be read, and other errors if it makes no sense.
     """
     kind = kind.upper()
     if kind == "PING":
@@ -107,7 +107,7 @@ def write_reply(query: WireQuery, result: Any, *, time_ns: int = 0) -> bytes:
 
 
 def write_error(kind: str, error: HoldfastError, *, time_ns: int = 0) -> bytes:
-    """Returns the body of the reply to a query of this type that failed: nothing of it was
+    """Returns the body of the reply to a failed query of this type, of which nothing was
     applied."""
     code = "conflict" if isinstance(error, VersionMismatch) else error.code
     response = {"time": Int64(time_ns), "error": error.message, "code": code}

@@ -1,4 +1,4 @@
-"""The commands of Qless as a pure function: `call(tx, command, now, words)`, words in, reply out.
+"""The commands of Qless as a pure function: `call(tx, command, now, words)` returns the reply.
 
 This is what the originals' unified script does: the same names and arguments, the same replies and
 error texts. A server of their protocol decodes, calls and encodes.
@@ -41,7 +41,7 @@ __all__ = [
     "channel",
 ]
 
-NOTHING: Final = "{}"  # what a pop says that has no job to give
+NOTHING: Final = "{}"  # the reply of a pop without a job
 Command = Callable[[Ledger, float, Arguments], Reply]
 
 COMMANDS: Final[Mapping[str, Command]] = MappingProxyType(
@@ -109,9 +109,9 @@ COMMANDS: Final[Mapping[str, Command]] = MappingProxyType(
 def call(tx: Transaction, words: Sequence[str], dialect: Dialect = "G3") -> Reply:
     """Runs `command now arguments...`; the reply is text, a number, ids, or None for nil.
 
-    What is refused raises a `HoldfastError` whose `message` is the text that clients know. A time
-    of "*" is the transaction's own. In the dialect of the first unified script, G2, `put` has no
-    caller's name.
+    A refusal raises a `HoldfastError` whose `message` is the text that clients know. A time of "*"
+    is the transaction's own. In the dialect of the first unified script, G2, `put` has no caller's
+    name.
     """
     if not words:
         raise BadArgument("Must provide a command")
@@ -131,7 +131,7 @@ def call(tx: Transaction, words: Sequence[str], dialect: Dialect = "G3") -> Repl
 
 
 def _time_of(words: Sequence[str]) -> float | None:
-    """Returns the time of a command, None for the store's own."""
+    """Returns the time of a command; None for the store's own."""
     given = words[1] if len(words) > 1 else None
     if given == "*":
         return None
@@ -169,7 +169,7 @@ def blocking_pop(words: Sequence[str]) -> BlockingPop:
 
 
 def awaited_result(words: Sequence[str]) -> tuple[str, float]:
-    """Reads `result now jid seconds`: whose result, and how long to wait for it."""
+    """Reads `result now jid seconds`: the id, and how long to wait for the result."""
     _time_of(words)
     rest = Arguments(list(words[2:]))
     return rest.jid(), rest.number('Result(): Arg "wait" not a number: ')

@@ -1,4 +1,4 @@
-"""The words of a Qless command, from which it takes what it needs or says what is missing."""
+"""The arguments of a Qless command, read one by one with Qless' own error texts."""
 
 from typing import Any, Final, NoReturn
 
@@ -12,11 +12,11 @@ from holdfast.jobs.arguments import (
 )
 from holdfast.limits import MAX_JOBS_PER_CALL
 
-NIL: Final = "nil"  # how the originals write what is not there
+NIL: Final = "nil"  # how the originals write a missing value
 
 
 class Arguments:
-    """The arguments behind a command's name and time, taken one by one."""
+    """The arguments after a command's name and time, taken one by one."""
 
     __slots__ = ("_at", "_words")
 
@@ -25,26 +25,27 @@ class Arguments:
         self._at = 0
 
     def maybe(self) -> str | None:
-        """Returns the next word, or None if there is none."""
+        """Returns the next argument, or None if there is none."""
         word = self.message()
         return None if word is None else _valid(word)
 
     def message(self) -> str | None:
-        """The next word for people to read: it may be no UTF-8, and nobody is refused for that."""
+        """Returns the next argument, a message for people: it is accepted even if it is not
+        UTF-8."""
         if self._at >= len(self._words):
             return None
         self._at += 1
         return self._words[self._at - 1]
 
     def need(self, error: str) -> str:
-        """Returns the next word, which must be there and not be empty."""
+        """Returns the next argument, which must exist and not be empty."""
         word = self.maybe()
         if not word:
             raise BadArgument(error)
         return word
 
     def name(self, call: str, argument: str) -> str:
-        """Returns the next word, which must be a name."""
+        """Returns the next argument, which must be a name."""
         return name(self.maybe() or "", call, argument)
 
     def jid(self, call: str = "Job") -> str:
@@ -54,14 +55,14 @@ class Arguments:
         return check_name(self.need("Queue(): no queue name provided"), "queue")
 
     def number(self, error: str, default: float | None = None) -> float:
-        """Returns the next word as a number; without a default it must be there."""
+        """Returns the next argument as a number; without a default it is required."""
         word = self.maybe()
         if word is None and default is not None:
             return default
         return number(word, error)
 
     def whole(self, error: str, default: int | None = None) -> int:
-        """Returns the next word as a whole number."""
+        """Returns the next argument as a whole number."""
         word = self.maybe()
         if word is None and default is not None:
             return default
@@ -70,35 +71,34 @@ class Arguments:
     def page(
         self, call: str, names: tuple[str, str] = ("offset", "count"), verb: str = ""
     ) -> tuple[int, int]:
-        """Returns where a page begins and how long it is: 0 and 25 unless given; a length of -1 is
-        all."""
+        """Returns the start and length of a page, 0 and 25 by default; a length of -1 means all."""
         first, second = names
         offset = self.whole(f'{call}(): Arg "{first}" {verb}not a number: ', 0)
         count = self.whole(f'{call}(): Arg "{second}" {verb}not a number: ', 25)
         return max(0, offset), count
 
     def rest(self) -> list[str]:
-        """Returns all words that are left."""
+        """Returns all remaining arguments."""
         words = self._words[self._at :]
         self._at = len(self._words)
         return [_valid(word) for word in words]
 
     def jids(self) -> list[str]:
-        """Returns all words that are left, as ids."""
+        """Returns all remaining arguments, as ids."""
         jids = self.rest()
         if len(jids) > MAX_JOBS_PER_CALL:
             raise BadArgument(f"Job(): {len(jids)} jids, at most {MAX_JOBS_PER_CALL} fit one call")
         return [name(jid, "Job", "jid") for jid in jids]
 
     def options(self) -> dict[str, str]:
-        """Returns all words that are left, as names with values."""
+        """Returns all remaining arguments, as names with values."""
         words = self.rest()
         if len(words) % 2:
             raise BadArgument(f"Odd number of additional args: {' '.join(words)}")
         return dict(zip(words[::2], words[1::2], strict=True))
 
     def known_options(self, call: str, *names: str) -> dict[str, str]:
-        """Returns all words that are left, as options of a command that knows these `names`."""
+        """Returns all remaining arguments, as options of a command that knows these `names`."""
         given = self.options()
         for option in given:
             if option not in names:
@@ -110,7 +110,7 @@ class Arguments:
 
 
 def _valid(word: str) -> str:
-    """Returns the word, unless it was no UTF-8 when it came."""
+    """Returns the word; raises if it was not UTF-8."""
     if not word.isascii() and not is_unicode(word):
         shown = shortened(word).encode("utf-8", "replace").decode()
         raise BadArgument(f'Arg "{shown}" is not valid UTF-8')
@@ -158,7 +158,7 @@ def json_text(word: str | None, error: str) -> str:
 def array(word: str, error: str, *kinds: type) -> list[Any]:
     """Returns the values of a word that must be a JSON array of such kinds of values."""
     values = json(word, error)
-    if values == {}:  # how Lua writes an empty array
+    if values == {}:  # how Lua encodes an empty array
         return []
     if not isinstance(values, list) or not all(_is_one_of(value, kinds) for value in values):
         _refuse(error, word)

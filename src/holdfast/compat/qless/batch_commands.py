@@ -44,7 +44,7 @@ def batch_get(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
 
 
 def batch_jobs(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
-    """Runs `batch.jobs id [after [count]]`: the ids of its jobs, behind the id `after`."""
+    """Runs `batch.jobs id [after [count]]`: the ids of its jobs, after the id `after`."""
     id = arguments.name("Batch", "id")
     after = arguments.maybe() or ""
     count = arguments.whole('Batch(): Arg "count" not a number: ', 25)

@@ -1,4 +1,4 @@
-"""The dialects of the original script, told apart by what a script says and not by its hash."""
+"""The dialects of the original script, recognised by a script's content, not by its hash."""
 
 import re
 from typing import Final, Literal

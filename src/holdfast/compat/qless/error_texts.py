@@ -18,7 +18,7 @@ from holdfast.errors import (
 )
 from holdfast.jobs.arguments import EMPTY_NAME
 
-_CALLS: Final = {  # how the texts name a command, where it is not its own name with a capital
+_CALLS: Final = {  # how the texts name a command, if it is not its capitalised name
     "batch.open": "Batch",
     "batch.cancel": "Batch",
     "batch.close": "Batch",
@@ -46,7 +46,7 @@ _ARGUMENTS: Final = {
     "unique_mode": "unique-mode",
 }
 _NOT_JOBS: Final = ("Batch", "Bulk", "Throttle")  # their ids are not those of jobs
-_PROBLEMS: Final = {  # how a problem begins, here and there
+_PROBLEMS: Final = {  # how a problem begins, here and in Qless
     EMPTY_NAME: "missing",
     "must be a finite number, not ": "not a number: ",
     "must be a number, not ": "not a number: ",

@@ -38,9 +38,9 @@ NOT_OURS: Final = wire.error(
     "ERR this server runs the queue script only; other Lua is not supported"
 )
 _FORK: Final = wire.error("ERR this is the script of the fork reqless, not that of qless")
-# How traces name the commands; those that do not exist have no name there.
+# How traces name the commands; unknown commands have no name there.
 _NAMES: Final = {name: f"qless.{name}" for name in (*qless.COMMANDS, "bpop")}
-_LARGEST: Final = 2**63 - 1  # integer that the protocol has; a priority may be greater
+_LARGEST: Final = 2**63 - 1  # the largest integer of the protocol; a priority may be larger
 
 
 # --- scripts -------------------------------------------------------------------------------------
@@ -84,7 +84,7 @@ def _load(session: RespSession, body: bytes) -> Plan:
 
 
 def _dialect(session: RespSession, sha: bytes) -> qless.Dialect | None:
-    """Returns the dialect of a script that this connection has loaded, or anyone else."""
+    """Returns the dialect of a script that this connection, or anyone else, has loaded."""
     own = session.scripts.get(sha)
     if own is not None or session.has_flushed_scripts:
         return own
@@ -131,7 +131,7 @@ def eval_(session: RespSession, words: wire.Command) -> Plan:
     scripts = session.dispatcher.scripts
     if sha in scripts or len(scripts) >= MAX_SCRIPTS:
         return plan
-    # As in Redis, EVALSHA may follow; who sends the text each time needs it no longer.
+    # As in Redis, EVALSHA may follow; a client that sends the text each time does not need it.
     scripts[sha] = dialect
     if not isinstance(plan, Write) or session.batch is not None:
         return plan
@@ -230,7 +230,7 @@ async def _result_wait(
 
 
 async def _pop_wait(dispatcher: Dispatcher, space: Space, asked: qless.BlockingPop) -> qless.Reply:
-    # The first round is at the very time that the caller gave, later ones as much later.
+    # The first round uses exactly the caller's time, later ones a correspondingly later time.
     with space.view() as view:
         ahead = 0.0 if asked.now is None else asked.now - view.now
     first_round = iter(asked.queues)

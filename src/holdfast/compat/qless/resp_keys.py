@@ -1,4 +1,4 @@
-"""The keys that Qless clients and curious people look into, and the command that erases them."""
+"""Commands that read the keys of Qless as a Redis would have them, and the one that erases them."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -23,7 +23,7 @@ _WRONG_KIND: Final = wire.error("WRONGTYPE Operation against a key holding the w
 def _look(
     session: RespSession, work: Callable[[VirtualKeys], Any], encode: Callable[[Any], bytes]
 ) -> Plan:
-    """A read of few keys, which is answered at once."""
+    """Plans a read of a few keys, which is answered at once."""
     session.who().require("read", space=session.space.name, layer="jobs")
     return Read(session.space, lambda view: work(VirtualKeys(view.raw)), encode)
 
@@ -219,7 +219,8 @@ def lrange(session: RespSession, words: wire.Command) -> Plan:
 
 
 def _ranks(start: bytes, stop: bytes) -> tuple[int, int] | None:
-    """The first and the last rank, counted from the end below zero; None if they are no numbers."""
+    """Returns the first and the last rank, negative ones counted from the end; None if they are not
+    numbers."""
     try:
         first, last = int(start[:_DIGITS]), int(stop[:_DIGITS])
     except ValueError:
@@ -257,5 +258,5 @@ def flushdb(session: RespSession, words: wire.Command) -> Plan:
 
 @command("FLUSHALL")
 def flushall(session: RespSession, words: wire.Command) -> Plan:
-    """Like `FLUSHDB`: other databases are other spaces, not this client's to erase."""
+    """Like `FLUSHDB`: other databases are other spaces, which this client may not erase."""
     return flushdb(session, words)

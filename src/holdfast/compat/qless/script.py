@@ -1,4 +1,4 @@
-"""Calls of the original script in a Redis: `EVALSHA sha 0 command now ...`, loaded when absent."""
+"""Calls the original script in a Redis: `EVALSHA sha 0 command now ...`; loads it if necessary."""
 
 import re
 import threading
@@ -39,7 +39,7 @@ _NEWER_HINT: Final = (
 
 
 class Refused:
-    """The reply of a script that has refused a command: its text, and the error that it means."""
+    """The reply of a script that has refused a command: its text, and the corresponding error."""
 
     def __init__(self, reply: str) -> None:
         found = _TEXT.search(reply)
@@ -56,12 +56,12 @@ class Script:
             raise BadInput("the file is not the script of Qless: it defines no QlessAPI.put")
         self._url = url
         self._body = body
-        self._takes_name = dialect == "G3"  # its put has the name of the caller first
+        self._takes_name = dialect == "G3"  # its `put` takes the caller's name first
         self._lock = threading.Lock()
         self._connection: RedisConnection | None = None
         self._digest = b""
         try:
-            self.call("queues")  # a server that can't run it says so now
+            self.call("queues")  # fails here if the server can't run the script
         except BaseException:
             self.close()
             raise
@@ -123,7 +123,7 @@ class Script:
             self._connection = RedisConnection(self._url)
             self._digest = self._connection.call("SCRIPT", "LOAD", self._body)
         replies = self._connection.pipeline([self._packed(*words) for words in commands])
-        if any(_is_unknown(reply) for reply in replies):  # nothing was done: it has been flushed
+        if any(_is_unknown(reply) for reply in replies):  # nothing ran: the script has been flushed
             self._digest = self._connection.call("SCRIPT", "LOAD", self._body)
             again = [n for n, reply in enumerate(replies) if _is_unknown(reply)]
             done = self._connection.pipeline([self._packed(*commands[n]) for n in again])

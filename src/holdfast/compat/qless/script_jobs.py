@@ -1,6 +1,6 @@
-"""Jobs as the original script shows them, and as Holdfast does.
+"""Converts jobs from the form of the original script to Holdfast's records.
 
-Lua does not tell an empty list from an empty object, so either may stand for the other.
+Lua does not distinguish an empty list from an empty object, so either may stand for the other.
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ _COUNTS = ("waiting", "running", "stalled", "scheduled", "depends", "recurring")
 
 
 def job_of(shown: dict[str, Any]) -> Job:
-    """Returns the job that `get`, `peek` or `pop` has shown."""
+    """Returns the job in a reply of `get`, `peek` or `pop`."""
     failure = shown.get("failure") or {}
     return Job(
         id=shown["jid"],
@@ -39,7 +39,7 @@ def job_of(shown: dict[str, Any]) -> Job:
 
 
 def queues_of(reply: bytes) -> list[QueueCounts]:
-    """Returns the queues that the command of that name has shown."""
+    """Returns the queues in a reply of the command of that name."""
     return [
         QueueCounts(
             name=each["name"],
@@ -51,7 +51,7 @@ def queues_of(reply: bytes) -> list[QueueCounts]:
 
 
 def _listed(value: Any) -> list[Any]:
-    if isinstance(value, str):  # the published Python client's script answers tags so
+    if isinstance(value, str):  # the published Python client's script returns tags like this
         value = msgspec.json.decode(value)
     return value if isinstance(value, list) else []
 

@@ -1,6 +1,6 @@
 """A Redis with the original script as the store of a worker: `holdfast worker --url redis://...`.
 
-The worker program so serves the queues of a Redis 6 that Qless programs use, before or without
+With it the worker program serves the queues of a Redis 6 that Qless programs use, before or without
 moving them. What the script can't do is refused when the worker starts: effects and completion in
 one commit, workflows, schedules. It keeps neither results nor progress.
 """
@@ -22,7 +22,7 @@ from holdfast.limits import MAX_QLESS_SCRIPT_BYTES
 __all__ = ["OPENER", "ScriptStore", "open_script_store", "read_script"]
 
 OPENER: Final = f"{__name__}:open_script_store"  # for `tasks.loading.Source`
-_GUARDED: Final = ("fail", "release")  # the script does not ask whether the caller holds the job
+_GUARDED: Final = ("fail", "release")  # the script does not check that the caller holds the job
 
 
 class ScriptStore:
@@ -49,7 +49,7 @@ class ScriptJobs:
         self._script = script
         self._lock = threading.Lock()
         self._held: dict[str, tuple[str, str]] = {}  # the queue and the data of jobs that run here
-        self._names: set[str] = set()  # under which jobs were popped
+        self._names: set[str] = set()  # names under which jobs were popped
 
     # --- of the worker itself ---------------------------------------------------------------------
 
@@ -83,7 +83,8 @@ class ScriptJobs:
         return job_of(found) if found else None
 
     def worker(self, name: str) -> WorkerJobs:
-        """Returns the jobs that a worker holds; the script's list has some that it has lost too."""
+        """Returns the jobs that a worker holds; the script's list also has some that it has
+        lost."""
         found = self._script.decoded("workers", name)
         ids = [*(found.get("jobs") or ()), *(found.get("stalled") or ())]
         jobs = self._script.decoded("multiget", *ids) if ids else []
@@ -106,7 +107,7 @@ class ScriptJobs:
         """Does nothing: the script notes a worker's name when it pops."""
 
     def withdraw_worker(self, name: str) -> None:
-        """Takes the names of the worker's slots off the list of workers."""
+        """Removes the names of the worker's slots from the list of workers."""
         if self._names:
             self._script.call("worker.deregister", *sorted(self._names))
 
@@ -172,7 +173,7 @@ class ScriptJobs:
         return [job_of(each) for each in popped]
 
     def _reported(self, reports: list[Report]) -> list[Refusal]:
-        """Sends all reports in one round trip, and in a second what follows from them."""
+        """Sends all reports in one round trip, and in a second one what follows from them."""
         first = [self._words(each) for each in reports]
         refused: list[Refusal] = []
         second: list[list[Any]] = []
@@ -192,7 +193,8 @@ class ScriptJobs:
         return refused
 
     def _words(self, report: Report) -> list[Any]:
-        """Returns the command for a report; for what it does not guard, a heartbeat that does."""
+        """Returns the command for a report; for one that the script does not guard, a heartbeat
+        that does."""
         if report.puts or report.steps or report.depends or report.awaits:
             raise BadInput(
                 "the script of this Redis can't put jobs in the commit that completes another",
@@ -233,7 +235,7 @@ def _following(report: Report) -> list[list[Any]]:
 
 
 def open_script_store(url: str, script: str) -> ScriptStore:
-    """Connects to a Redis whose jobs the script in the file `script` moves; see `read_script`."""
+    """Connects to a Redis whose jobs the script in the file `script` manages; see `read_script`."""
     return ScriptStore(url, read_script(script))
 
 

@@ -1,7 +1,7 @@
-"""Commands that find jobs, and that do one thing to all jobs that are found.
+"""Commands that find jobs, and that apply one action to all jobs found.
 
-None of the originals has them. What is searched for is a JSON object: `{"queue": "emails", "state":
-"failed"}`; an empty one is all jobs.
+None of the originals has them. A search is a JSON object: `{"queue": "emails", "state":
+"failed"}`; an empty one finds all jobs.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -118,7 +118,7 @@ def _stats(seed: JobsV1, arguments: Arguments) -> Reply:
     return text(seed.stats(queue, date))
 
 
-# Each call's number of keys, and what it does.
+# The number of keys of each call, and its function.
 _CALLS: Final[Mapping[str, tuple[int, Call]]] = MappingProxyType(
     {
         "setconfig": (0, _set_config),

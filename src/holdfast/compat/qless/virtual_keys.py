@@ -1,10 +1,10 @@
-"""The keys that the script would have left in a Redis, for those who look into them.
+"""The keys that the script would have left in a Redis, for programs that read them.
 
 Nothing is stored for them: each is a view of the job queue, exists exactly while it has content,
 and can't be written. `score`, `kind` and `has` read a few keys, `size` a few where they are counted
-already. Where members are counted and stored in the order of their scores (`is_ordered`), `range`
-reads what it returns and passes over what comes before it, from the nearer end; all else reads what
-it shows.
+already. If members are counted and stored in the order of their scores (`is_ordered`), `range`
+reads what it returns and skips what comes before it, from the nearer end; everything else reads
+what it shows.
 """
 
 import re
@@ -47,7 +47,7 @@ _PARTS: Final = ("work", "locks", "scheduled", "depends", "recur")
 
 
 class VirtualKeys:
-    """All of them in one space, on one transaction or view."""
+    """All of these keys in one space, on one transaction or view."""
 
     def __init__(self, tx: Transaction) -> None:
         self._ledger = Ledger(tx)
@@ -78,12 +78,12 @@ class VirtualKeys:
                 yield from filter(self.fields, names)
 
     def kind(self, key: str) -> str:
-        """Returns the word that Redis would say: hash, zset, set, list or none."""
+        """Returns the type that Redis would report: hash, zset, set, list or none."""
         return kind_of_name(key) if self.has(key) else "none"
 
     def has(self, key: str) -> bool:
-        """Returns whether there is such a key. Reads a few keys, and of paused queues all that are
-        not."""
+        """Returns whether a key exists. Reads a few keys; for paused queues, all queues that are
+        not paused."""
         kind = kind_of_name(key)
         if kind == "hash":
             return bool(self.fields(key))
@@ -117,7 +117,7 @@ class VirtualKeys:
         return lists[key]() if key in lists else None
 
     def _valued_below(self, key: str) -> bytes | None:
-        """Returns where a sorted set has a key for each member, whose value is its score."""
+        """Returns the prefix of a sorted set that stores each member's score as a value."""
         if key.startswith("ql:w:") and key.endswith(":jobs"):
             return self._keys.worker(key[5:-5]).held
         if key == "ql:workers":
@@ -186,7 +186,7 @@ class VirtualKeys:
         return None if job is None else (job.jid, job.priority - job.time / 1e10)
 
     def score(self, key: str, member: str) -> float | None:
-        """Returns the score of one member, without a look at the others."""
+        """Returns the score of one member, without reading the others."""
         found = _QUEUE.fullmatch(key)
         if found is not None:
             return self._score_in_queue(self._keys.queue(found[1]), found[2], member)
@@ -219,11 +219,11 @@ class VirtualKeys:
         return self._time_in(job, self._prefix(keys, part))
 
     def _time_in(self, job: JobRecord, prefix: bytes) -> float | None:
-        """Returns the time under which a list has the job, None if it does not have it."""
+        """Returns the job's time in a list; None if the list does not have it."""
         return time_and_jid(job.place, prefix)[0] if job.place.startswith(prefix) else None
 
     def _queue_part(self, keys: QueueKeys, part: str) -> Scored:
-        if part == "work":  # whose best, with the highest score, comes first
+        if part == "work":  # the best job, with the highest score, comes first
             for pair in self._tx.scan(*below(keys.work), reverse=True):
                 if (found := self._waiting(pair)) is not None:
                     yield found
@@ -299,7 +299,7 @@ class VirtualKeys:
         return {**summary, **{name: number for name, number in names if number}}
 
     def _days(self, queue: str) -> list[int]:
-        """Returns the days that a queue has statistics of."""
+        """Returns the days for which a queue has statistics."""
         keys = self._keys.queue(queue)
         found = {
             int(unpack(key, len(prefix))[0])
@@ -340,7 +340,7 @@ class VirtualKeys:
                 yield last_part(key, prefix)
 
     def _queues(self) -> Iterator[str]:
-        """Yields every queue that has something, known or not."""
+        """Yields every queue that has content, known or not."""
         prefix = self._keys.all_counts
         seen = ""
         for key, _ in self._tx.scan(*below(prefix)):
@@ -355,7 +355,7 @@ class VirtualKeys:
 
 
 def kind_of_name(key: str) -> str:
-    """Returns the kind that a key of this name has if it exists; of other names there are none."""
+    """Returns the type that a key of this name has if it exists; only names of Qless do."""
     if key in ("ql:failures", "ql:paused_queues"):
         return "set"
     if key.startswith("ql:f:"):
@@ -372,7 +372,7 @@ def is_ordered(key: str) -> bool:
 
 
 def _ranks(pairs: Callable[[bool, int], Pairs], size: int, first: int, last: int) -> list[Pair]:
-    """The pairs of these ranks, in order, found from the end that is nearer."""
+    """Yields the pairs of these ranks, in order, found from the nearer end."""
     first = max(0, first + size if first < 0 else first)
     last = min(size - 1, last + size if last < 0 else last)
     if first > last:

@@ -45,7 +45,8 @@ def put(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
 
 
 def put_without_caller(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
-    """Runs the `put` of the first unified script: it names no caller, so every holder is told."""
+    """Runs the `put` of the first unified script, which names no caller, so every holder is
+    notified."""
     return _put(ledger, now, arguments, "", arguments.queue())
 
 
@@ -102,9 +103,8 @@ def _put_options(options: dict[str, str]) -> dict[str, Any]:
 
 
 def mput(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
-    """Bulk put: `mput worker [{"queue", "jid", "klass", "data", ...}, ...]` with the options of
-    put; ids in order.
-    """
+    """Puts many jobs: `mput worker [{"queue", "jid", "klass", "data", ...}, ...]` with the options
+    of put; returns their ids in order."""
     caller = arguments.maybe() or ""
     error = 'Mput(): Arg "jobs" not JSON: '
     listed = array(arguments.need(error), error, dict)
