@@ -49,6 +49,8 @@ MIN_COPIED_PAGES: Final = 1_024
 MAX_SHORT_OPERATIONS: Final = 1_500
 # a slower disk is synced in a thread, because reads wait for the event loop
 MAX_SYNC_ON_LOOP_SECONDS: Final = 0.001
+# groups whose transactions get a buffer each after one has failed; else a group shares one
+GROUPS_APART_AFTER_FAILURE: Final = 64
 MAX_GROUP_ON_LOOP: Final = 24  # transactions committed together on the event loop
 MAX_SMALL_REQUEST_BYTES: Final = 4_096  # a larger write is not tried on the event loop
 # how long commits stay in a thread after one took too long on the event loop

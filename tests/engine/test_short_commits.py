@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.engine import open_engine
-from holdfast.engine.contract import Engine, Transaction, read_counter
+from holdfast.engine.contract import Engine, NotBegun, Outcome, Transaction, read_counter
 from holdfast.limits import COMMITS_WITHOUT_LOG, MAX_SHORT_OPERATIONS
 
 Work = Callable[[Transaction], Any]
@@ -34,6 +34,19 @@ def warm_up(engine: Engine) -> None:
 def try_one(engine: Engine, work: Work) -> Any:
     outcomes = engine.try_transact_many([work], spaces=[b""])
     return None if outcomes is None else outcomes[0].unwrap()
+
+
+def run_group(
+    engine: Engine,
+    works: list[Work],
+    *,
+    spaces: list[bytes] | None = None,
+    is_short: bool = True,
+) -> list[Outcome[Any]]:
+    """Runs a group as short ones run, or as any others if it has to wait."""
+    spaces = [b""] * len(works) if spaces is None else spaces
+    outcomes = engine.try_transact_many(works, spaces=spaces) if is_short else None
+    return engine.transact_many(works, spaces=spaces) if outcomes is None else outcomes
 
 
 def content(engine: Engine) -> dict[bytes, bytes]:
@@ -68,6 +81,65 @@ def test_one_that_fails_does_not_disturb_the_others_of_its_group(engine: Engine)
     assert outcomes is not None
     assert [type(outcome.error) for outcome in outcomes] == [type(None), ValueError, type(None)]
     assert set(content(engine)) == {b"a", b"b", b"warm"}
+
+
+@pytest.mark.parametrize("is_short", [True, False])
+def test_a_group_of_which_none_fails_runs_each_work_once(engine: Engine, is_short: bool) -> None:
+    ran = []
+
+    def work(tx: Transaction) -> None:
+        ran.append(tx.now)
+        tx.put(b"n", b"%d" % len(ran))
+
+    run_group(engine, [work] * 3, is_short=is_short)
+
+    assert len(ran) == 3
+    assert content(engine)[b"n"] == b"3"
+
+
+@pytest.mark.parametrize("is_short", [True, False])
+def test_a_work_that_has_not_begun_is_no_reason_to_run_the_others_again(
+    engine: Engine, is_short: bool
+) -> None:
+    ran = []
+
+    def refuse(tx: Transaction) -> None:
+        raise NotBegun
+
+    def work(tx: Transaction) -> None:
+        ran.append(tx.now)
+        tx.put(b"n", b"%d" % len(ran))
+
+    outcomes = run_group(engine, [work, refuse, work], is_short=is_short)
+
+    assert [type(outcome.error) for outcome in outcomes] == [type(None), NotBegun, type(None)]
+    assert len(ran) == 2
+    assert content(engine)[b"n"] == b"2"
+
+
+def test_after_a_failure_the_next_groups_run_each_work_once(engine: Engine) -> None:
+    ran = []
+
+    def fail(tx: Transaction) -> None:
+        ran.append(tx.now)
+        tx.put(b"half", b"")
+        raise ValueError("no")
+
+    for _ in range(3):
+        run_group(engine, [put(b"a"), fail])
+
+    assert len(ran) == 4  # twice in the first group, to tell its writes from those of the others
+    assert set(content(engine)) == {b"a", b"warm"}
+
+
+def test_works_of_several_spaces_in_a_group_write_to_their_own(engine: Engine) -> None:
+    def claim(tx: Transaction) -> None:
+        tx.put(tx.space + b"here", b"")
+
+    outcomes = run_group(engine, [claim, claim], spaces=[b"a", b"b"])
+
+    assert [outcome.error for outcome in outcomes] == [None, None]
+    assert set(content(engine)) == {b"ahere", b"bhere", b"warm"}
 
 
 def test_each_of_a_group_sees_those_before_it(engine: Engine) -> None:
@@ -160,37 +232,41 @@ def test_an_engine_that_was_closed_declines(engine: Engine) -> None:
 
 KEYS = st.sampled_from([b"a", b"b", b"c"])
 WRITES = st.lists(st.tuples(KEYS, st.one_of(st.none(), st.binary(max_size=4))), max_size=4)
+WORKS = st.tuples(WRITES, st.booleans())  # with whether it fails in the end
 
 
-def writing(writes: list[tuple[bytes, bytes | None]]) -> Work:
+def writing(writes: list[tuple[bytes, bytes | None]], *, fails: bool) -> Work:
     def work(tx: Transaction) -> list[bytes | None]:
         for key, value in writes:
             if value is None:
                 tx.delete(key)
             else:
                 tx.put(key, value)
+        if fails:
+            raise ValueError("no")
         return [tx.get(key) for key in (b"a", b"b", b"c")]
 
     return work
 
 
 @settings(max_examples=30, deadline=None)
-@given(groups=st.lists(st.tuples(st.booleans(), st.lists(WRITES, min_size=1, max_size=3))))
+@given(groups=st.lists(st.tuples(st.booleans(), st.lists(WORKS, min_size=1, max_size=3))))
 def test_short_and_other_commits_together_leave_what_a_dict_has(
     tmp_path_factory: pytest.TempPathFactory,
-    groups: list[tuple[bool, list[list[tuple[bytes, bytes | None]]]]],
+    groups: list[tuple[bool, list[tuple[list[tuple[bytes, bytes | None]], bool]]]],
 ) -> None:
     path = tmp_path_factory.mktemp("store")
     engine = open_engine(path, durability="interval")
     warm_up(engine)
     expected: dict[bytes, bytes | None] = {}
-    for is_short, writes in groups:
-        works, spaces = [writing(each) for each in writes], [b""] * len(writes)
-        outcomes = engine.try_transact_many(works, spaces=spaces) if is_short else None
-        if outcomes is None:
-            outcomes = engine.transact_many(works, spaces=spaces)
-        for each, outcome in zip(writes, outcomes, strict=True):
-            expected.update(each)
+    for is_short, group in groups:
+        works = [writing(writes, fails=fails) for writes, fails in group]
+        outcomes = run_group(engine, works, is_short=is_short)
+        for (writes, fails), outcome in zip(group, outcomes, strict=True):
+            if fails:
+                assert isinstance(outcome.error, ValueError)
+                continue
+            expected.update(writes)
             assert outcome.unwrap() == [expected.get(key) for key in (b"a", b"b", b"c")]
     engine.close()
 

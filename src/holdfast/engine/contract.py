@@ -123,6 +123,10 @@ class Outcome(msgspec.Struct, Generic[T], frozen=True):
         return self.result  # type: ignore[return-value]  # without an error it is a T, which may itself be None
 
 
+class NotBegun(Exception):
+    """A work raises it, or a kind of it, before it has read or written anything."""
+
+
 class Subscription(Protocol):
     """Notices in commit order, from every process on the store, beginning when it was opened."""
 

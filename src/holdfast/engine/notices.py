@@ -61,6 +61,9 @@ class NoticeHub:
 
     def heard(self, notices: list[Notice]) -> list[Notice]:
         """Returns the notices that someone in this process wants right now."""
+        # A group has many notices with few topics, and mostly nobody wants any of these.
+        if not any([self.may_want(topic) for topic in {notice.topic for notice in notices}]):
+            return []
         subscriptions = self._subscriptions
         return [notice for notice in notices if any([s.wants_own(notice) for s in subscriptions])]
 

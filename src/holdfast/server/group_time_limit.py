@@ -8,13 +8,13 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from holdfast.engine.contract import Outcome
+from holdfast.engine.contract import NotBegun, Outcome
 from holdfast.limits import MAX_GROUP_SECONDS
 from holdfast.server.error_frames import forget_frames
 from holdfast.store import AnyStep, Step, Store, Tx
 
 
-class Postponed(Exception):
+class Postponed(NotBegun):
     """A transaction was not started, because those before it in its group took long."""
 
 

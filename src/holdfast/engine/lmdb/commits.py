@@ -2,7 +2,8 @@
 
 In memory, where LMDB may get a commit later (overlay.py), or in one LMDB transaction. In both
 cases each transaction of a group writes into a buffer of its own, so that one that raises is
-dropped and the others are not disturbed.
+dropped and the others are not disturbed; in memory, a group that was given together first tries
+with one buffer for all.
 
 The engine's turns may run a group's work again if Ctrl-C strikes. So its callers are told what
 became of it by the very step that makes it sure, and after that nothing may raise.
@@ -15,7 +16,7 @@ from typing import Any, Final
 
 import lmdb
 
-from holdfast.engine.contract import Notice, Outcome, Transaction
+from holdfast.engine.contract import NotBegun, Notice, Outcome, Transaction
 from holdfast.engine.folder import WriteTurn
 from holdfast.engine.group_commit import CommitRequest, Work
 from holdfast.engine.lmdb.disk_reserve import Reserve, makes_room
@@ -34,7 +35,7 @@ from holdfast.engine.lmdb.write_buffers import (
     somebody_hears,
 )
 from holdfast.errors import HoldfastError, StoreFull, StoreUnusable
-from holdfast.limits import MAX_SHORT_OPERATIONS
+from holdfast.limits import GROUPS_APART_AFTER_FAILURE, MAX_SHORT_OPERATIONS
 
 Group = Sequence[CommitRequest]  # their callers are told the outcome
 Step = tuple[Work, bytes]  # one transaction of a group, and its space
@@ -74,6 +75,7 @@ class Commits:
         self._reserve = reserve
         self._checkpoint = checkpoint  # makes a checkpoint if that can help
         self._note_written = note_written
+        self._groups_apart = 0  # how many more groups get a buffer for each transaction
         self.interrupted = False  # a Ctrl-C came too late to undo anything
 
     def run(self, group: list[CommitRequest]) -> None:
@@ -125,20 +127,55 @@ class Commits:
         """Runs short transactions, and returns their writes in one buffer. May raise `TooLong`."""
         if len(request.works) == 1:
             tx = ShortBuffer(base, request.spaces[0], self._clock(), base.written, base.seen)
-            outcome = tx.run(request.works[0], MAX_SHORT_OPERATIONS)
+            tx.left = MAX_SHORT_OPERATIONS
+            outcome = tx.run(request.works[0])
             if outcome.error is None:
                 return tx, [outcome]
             return TransactionBuffer(base, b"", 0.0), [outcome]
+        if self._may_share_buffer(request.spaces):
+            tx = ShortBuffer(base, request.spaces[0], 0.0, base.written, base.seen)
+            tx.left = MAX_SHORT_OPERATIONS
+            if (shared := self._run_in_one(tx, request.works)) is not None:
+                return tx, shared
         together = TransactionBuffer(base, b"", 0.0, base.written, base.seen)
         outcomes, left = [], MAX_SHORT_OPERATIONS
         for work, space in zip(request.works, request.spaces, strict=True):
             tx = ShortBuffer(together, space, self._clock(), together.written, base.written)
-            outcomes.append(tx.run(work, left))
+            tx.left = left
+            outcomes.append(tx.run(work))
             left = tx.left
             if outcomes[-1].error is None:
                 together.take(tx)
                 together.take_notices(tx)
         return together, outcomes
+
+    # --- one buffer for a whole group ------------------------------------------------------------
+
+    def _may_share_buffer(self, spaces: Sequence[bytes]) -> bool:
+        """Returns whether to run a group in one buffer first: it is of one space, and no
+        transaction has failed lately."""
+        if self._groups_apart:
+            self._groups_apart -= 1
+            return False
+        return len(set(spaces)) == 1
+
+    def _run_in_one(
+        self, tx: TransactionBuffer, works: Sequence[Work]
+    ) -> list[Outcome[Any]] | None:
+        """Runs the transactions of a group in one buffer, which costs less than one for each.
+
+        If one of them fails, what it wrote can't be told from what the others did: the buffer is
+        of no use then, and None tells the caller to run all of them again, each in its own.
+        """
+        outcomes = []
+        for work in works:
+            tx.now = self._clock()
+            outcome = tx.run(work)
+            if outcome.error is not None and not isinstance(outcome.error, NotBegun):
+                self._groups_apart = GROUPS_APART_AFTER_FAILURE
+                return None
+            outcomes.append(outcome)
+        return outcomes
 
     def raise_interrupt(self) -> None:
         """Raises the Ctrl-C that came too late to undo anything."""
@@ -293,10 +330,7 @@ class Commits:
             base = None if overlay is None else overlay.begin()
             if overlay is None or base is None:
                 return False
-            together = TransactionBuffer(base, b"", 0.0, base.written, base.seen)
-            outcomes = [
-                self._run_stacked(together, work, space, base.written) for work, space in steps
-            ]
+            together, outcomes = self._run_buffered(base, steps, group)
             if overlay.commit(together, partial(_publish, group, outcomes)):
                 self.interrupted = True
         except BaseException:
@@ -304,21 +338,32 @@ class Commits:
             raise
         return True
 
+    def _run_buffered(
+        self, base: CommittedBuffer, steps: list[Step], group: Group
+    ) -> tuple[TransactionBuffer, list[Outcome[Any]]]:
+        """Runs the transactions of a group, and returns what they write together."""
+        # Only what one caller gave together: the work of one thread is not run twice because that
+        # of another has failed.
+        if len(group) == 1 and self._may_share_buffer(group[0].spaces):
+            tx = TransactionBuffer(base, group[0].spaces[0], 0.0, base.written, base.seen)
+            if (shared := self._run_in_one(tx, group[0].works)) is not None:
+                return tx, shared
+        together = TransactionBuffer(base, b"", 0.0, base.written, base.seen)
+        return together, [
+            self._run_stacked(together, work, space, base.written) for work, space in steps
+        ]
+
     def _run_stacked(
         self, together: TransactionBuffer, work: Work, space: bytes, committed: Writes = NO_WRITES
     ) -> Outcome[Any]:
-        try:
-            if together.cleared:
-                tx = TransactionBuffer(together, space, self._clock())
-            else:  # reads its dicts directly, without a call
-                tx = TransactionBuffer(together, space, self._clock(), together.written, committed)
-            outcome = Outcome(result=work(tx))
-        except (KeyboardInterrupt, lmdb.Error):
-            raise
-        except BaseException as error:
-            return Outcome(error=error)
-        together.take(tx)
-        together.take_notices(tx)
+        if together.cleared:
+            tx = TransactionBuffer(together, space, self._clock())
+        else:  # reads its dicts directly, without a call
+            tx = TransactionBuffer(together, space, self._clock(), together.written, committed)
+        outcome = tx.run(work)
+        if outcome.error is None:
+            together.take(tx)
+            together.take_notices(tx)
         return outcome
 
     # --- committing ------------------------------------------------------------------------------

@@ -94,6 +94,15 @@ class TransactionBuffer(WriteBuffer):
         self._seen = seen
         self.later_notices = NO_LATER_NOTICES
 
+    def run(self, work: Callable[[Any], Any]) -> Outcome[Any]:
+        """Runs a work on this buffer. If it fails, the buffer may hold a part of its writes."""
+        try:
+            return Outcome(result=work(self))
+        except (KeyboardInterrupt, lmdb.Error):
+            raise
+        except BaseException as error:
+            return Outcome(error=error)
+
     def get(self, key: bytes) -> bytes | None:
         written = self.written
         if key in written:
@@ -190,9 +199,8 @@ class ShortBuffer(TransactionBuffer):
 
     __slots__ = ("left",)
 
-    def run(self, work: Callable[[Any], Any], left: int) -> Outcome[Any]:
+    def run(self, work: Callable[[Any], Any]) -> Outcome[Any]:
         """Runs `work` for at most `left` steps; raises `TooLong` if it needs more."""
-        self.left = left
         try:
             outcome = Outcome(result=work(self))
         except (KeyboardInterrupt, TooLong, lmdb.Error):
@@ -248,13 +256,11 @@ class ShortBuffer(TransactionBuffer):
         self._spend(len(pairs) + (sum(map(len, pairs.values())) >> 10))
         WriteBuffer.put_all(self, pairs, checked=checked)
 
-    def add(self, key: bytes, delta: int) -> None:
-        self._spend(1)
-        super().add(key, delta)
-
     def delete(self, key: bytes) -> None:
-        self._spend(1)
-        super().delete(key)
+        self.left -= 1
+        if self.left < 0:
+            raise TooLong
+        WriteBuffer.delete(self, key)
 
     def clear(self, begin: bytes, end: bytes) -> None:
         super().clear(begin, end)
