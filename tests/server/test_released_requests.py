@@ -24,7 +24,7 @@ from holdfast.server.error_frames import forget_frames
 from holdfast.server.http import HttpApi
 from holdfast.server.options import DispatcherOptions
 from holdfast.server.resp_server import RespServer
-from holdfast.server.uvicorn_server import HttpServer
+from holdfast.server.uvicorn_server import BoundedProtocol, HttpServer
 from tests.server.running import DEADLINE, command
 
 VALUES: Final = 4_321  # of the list in each request, by which it is known again
@@ -89,6 +89,11 @@ def values_held() -> int:
     """Returns how many decoded requests there are."""
     known = gc.get_objects()
     return sum(type(each) is list and len(each) == VALUES for each in known)
+
+
+def connections_held() -> int:
+    """Returns how many connections over HTTP there are."""
+    return sum(issubclass(type(each), BoundedProtocol) for each in gc.get_objects())
 
 
 def waits_for_an_event(task: asyncio.Task[Any]) -> bool:
@@ -175,6 +180,26 @@ def test_a_stream_whose_client_has_gone_leaves_no_task(tmp_path: Path, path: str
     said, _ = held_after(tmp_path, listen_and_leave)
 
     assert said.startswith(b"HTTP/1.1 200")
+
+
+@pytest.mark.parametrize(
+    "head", ["GET /" + "a" * 40_000, "GET /livez HTTP/1.1\r\nHost: a\r\nHost: b"]
+)
+def test_a_refused_head_does_not_hold_its_connection(tmp_path: Path, head: str) -> None:
+    async def send_and_leave(resp: int, http: int) -> bytes:
+        reader, writer = await asyncio.open_connection("127.0.0.1", http)
+        writer.write(head.encode() + b"\r\n\r\n")
+        said = await reader.read()
+        writer.close()
+        looks = 200
+        while (left := connections_held()) and (looks := looks - 1):
+            await asyncio.sleep(0.01)
+        assert left == 0
+        return said
+
+    said, _ = held_after(tmp_path, send_and_leave)
+
+    assert said.startswith(b"HTTP/1.1 4")
 
 
 def test_an_outcome_is_not_held_by_the_error_that_it_raises() -> None:

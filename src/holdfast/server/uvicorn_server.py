@@ -32,6 +32,7 @@ from holdfast.limits import (
 )
 from holdfast.server.direct_answers import DirectAnswers
 from holdfast.server.dispatcher import Dispatcher
+from holdfast.server.error_frames import forget_frames
 from holdfast.server.http import HttpApi
 from holdfast.server.http_exchange import IS_WHOLE, JSON, error_headers
 from holdfast.server.listening import listen
@@ -373,6 +374,7 @@ class BoundedProtocol(DirectAnswers):
         """Answers a request that uvicorn can't parse, in the usual error format."""
         other = {b"\x16": "TLS", b"*": "RESP"}.get(self._first)
         if self._refusal is not None:
+            forget_frames(self._refusal)  # which hold this connection
             self._refuse_in_turn(self._refusal)
         elif other is not None:
             error = BadInput(f"this looks like {other}, and this port speaks plain HTTP")
