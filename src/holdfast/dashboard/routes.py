@@ -27,6 +27,7 @@ _HTML: Final = "text/html; charset=utf-8"
 _FORM: Final = "application/x-www-form-urlencoded"
 _OWN: Final = "-"  # of paths that belong to no space
 _NOBODY: Final = Identity("", ())  # who logs in
+_EVERYWHERE: Final = ("base.html", "parts.html", "bare.html", "error.html")  # of all pages
 _HEADERS: Final = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
     "img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; "
@@ -48,6 +49,7 @@ async def dashboard(api: HttpApi, request: HttpRequest, found: dict[str, str]) -
         response = static_files.answer(segments[2], segments[3])
         response.headers.update(_HEADERS)
         return response
+    await templates.prepare(*_EVERYWHERE)
     session = LoginSession(api, request)
     try:
         response = await _answer(api, request, session, segments)

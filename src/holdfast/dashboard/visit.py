@@ -171,6 +171,7 @@ class Visit:
         if wanted:
             raise BadInput(f"this page has no format {wanted!r:.40}", hint="It has json.")
         calls = list(self.calls)
+        await templates.prepare(template)
         page = templates.render(
             template,
             visit=self,
