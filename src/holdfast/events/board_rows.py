@@ -1,14 +1,14 @@
-"""The rows of a large leaderboard: its candidates by value and, of a very large one, by count too.
+"""The rows of a large leaderboard: candidates by value and, if it is very large, also by count.
 
     (generation, 0, value)         -> count and error
     (generation, 3, count, value)  -> error          the index by count, highest first
 
-The first rows of the index are the highest candidates, ties by value; its last one is the smallest.
-So a few candidates are found without reading the others, however many there are. A count moves a
-row of the index, which a smaller board does not pay: it is read as a whole.
+The index begins with the highest candidates, ties by value, and ends with the smallest. So the
+highest are found without reading the others, however many there are. Each count moves a row of the
+index; smaller boards avoid that cost, because they can be read as a whole.
 
-The index of a board that has just become very large, or that an older version has written, is built
-by the counts that follow, some rows with each. Until it is complete, reads use the rows by value.
+When a board becomes very large, or was written by an older version, the following counts build its
+index, some rows with each. Until it is complete, reads use the rows by value.
 """
 
 import struct
@@ -94,7 +94,7 @@ class Rows:
         return True
 
     def remove(self, part: bytes, count: int) -> bool:
-        """Removes the candidate at a part of a key if it has that count; returns whether it had."""
+        """Removes the candidate of a key part if it has that count; returns whether it did."""
         by_value = self._values + part
         stored = self._cache.get(by_value)
         if stored is None or count_in(stored) != count:
@@ -113,9 +113,9 @@ class Rows:
         return smallest.count
 
     def index_some(self) -> None:
-        """Adds some candidates to an index that is being built, and begins one if it is time.
+        """Adds some candidates to an index that is being built, and begins one if it is due.
 
-        Every count meanwhile moves its own row, so the order in which they are added is free.
+        Every count meanwhile writes its own row, so candidates can be added in any order.
         """
         record, cache = self._record, self._cache
         if record.flags & ORDERED or record.size <= UNINDEXED_CANDIDATES:
@@ -134,7 +134,7 @@ class Rows:
             record.flags = record.flags & ~ORDERING | ORDERED
 
     def _put(self, by_value: bytes, candidate: Candidate) -> None:
-        """Writes a row: a short one for most, because many rows to a page make a commit cheap."""
+        """Writes a row, in a short form if possible: more rows on a page make a commit cheaper."""
         raw = candidate.value if len(candidate.value) > WHOLE_VALUE_BYTES else b""
         if candidate.error or raw or candidate.count > 0xFFFF_FFFF:
             self._cache.put(by_value, _COUNT.pack(candidate.count, candidate.error) + raw)
@@ -200,8 +200,8 @@ def find(cache: RecordCache, record: Record, values: Sequence[bytes]) -> list[Ca
 def _highest_of_all(cache: RecordCache, record: Record, k: int) -> list[Candidate]:
     """Returns the `k` highest candidates of a board without an index, and some more.
 
-    Most rows cost a comparison. Rows come in the order of their values, so a later one with the
-    count of the last of `k` is behind it; only long values, whose rows come last, are in no order.
+    Most rows cost one comparison. Rows come in the order of their values, so of two equal counts
+    the earlier row ranks higher; only long values, whose rows come last, are not in order.
     """
     begin, end = prefix_range(cache.keys.generation(record.generation) + VALUES)
     at = len(begin)

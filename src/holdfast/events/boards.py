@@ -1,18 +1,18 @@
-"""Leaderboards: the values that came up most often.
+"""Leaderboards: the most frequent values.
 
-More candidates than the K that are shown are tracked, by the Space-Saving rule: a newcomer to a
-full board takes the place of the candidate with the smallest count, inherits that count plus one,
-and remembers it as its possible error. A count is therefore never below the truth, and never above
-it by more than its error; a value that came up more often than the smallest count is always there.
+A board tracks more candidates than the K that it shows, by the Space-Saving algorithm: a new value
+on a full board replaces the candidate with the smallest count, starts with that count plus one, and
+records it as its possible error. So a count is never too low, and never too high by more than its
+error; a value that occurred more often than the smallest count is always on the board.
 
-A small board is packed in its record, a large one has a row for each candidate. Its smallest
-candidates are found by reading all of it once, and listed: usually hundreds share the smallest
-count, and each of them serves a newcomer before it is read again. So a count needs no second index,
-until a board has so many candidates that reading all of them takes long: see board_rows.py.
+A small board is packed in its record, a large one has a row for each candidate. To find its
+smallest candidates, the whole board is read once, and they are listed: usually hundreds share the
+smallest count, and each of them makes room for a new value before the board is read again. So no
+second index is needed until reading all candidates takes too long: see board_rows.py.
 
-A board with a half-life ranks what is frequent now. A count of weight w at a time t is stored as
-w * 2^((t - landmark) / half-life): all counts fade at the same rate, so their order changes only
-when something is counted, and a count costs what it costs on any board. Every 20 half-lives the
+A board with a half-life ranks what is frequent now. A count of weight w at time t is stored as
+w * 2^((t - landmark) / half-life): all counts decay at the same rate, so their order changes only
+when something is counted, and counting costs the same as on any board. Every 20 half-lives the
 candidates are scaled down to a new landmark.
 """
 
@@ -168,9 +168,9 @@ def _evict_smallest(cache: RecordWriter, record: Record, rows: Rows) -> int:
 def _list_smallest(cache: RecordWriter, record: Record, prefix: bytes) -> None:
     """Reads the whole board once and lists all candidates that have the smallest count.
 
-    The list stays right while it is used: counts only grow, and a newcomer's is larger. Once none
-    of them is left, the smallest count is one more. Those that have it now follow in the list,
-    behind an empty part.
+    The list stays valid while it is used: counts only grow, and a new candidate has a larger count.
+    Once none of them is left, the smallest count is one more. The candidates that have that count
+    now follow in the list, after an empty part.
     """
     begin, end = prefix_range(prefix + VALUES)
     counts = [(board_rows.count_in(stored), key) for key, stored in cache.scan(begin, end)]
@@ -199,7 +199,7 @@ def _write_rows(cache: RecordWriter, record: Record, candidates: Sequence[Candid
 
 
 def _shrink(cache: RecordWriter, record: Record, tracked: int) -> None:
-    """Keeps the `tracked` highest candidates: the handler that writes now tracks fewer."""
+    """Keeps only the `tracked` highest candidates, for a handler that tracks fewer than before."""
     ranked = sorted(all_candidates(cache, record), key=_rank)
     record.floor = max(record.floor, ranked[tracked].count)
     record.flags |= PARTIAL
@@ -211,7 +211,7 @@ def _shrink(cache: RecordWriter, record: Record, tracked: int) -> None:
 
 
 def store(cache: RecordWriter, record: Record, candidates: Sequence[Candidate]) -> None:
-    """Makes a board of entries that others have counted; it has no counters itself."""
+    """Stores entries that were counted elsewhere as a board; it has no counters of its own."""
     record.flags |= BOARD | PARTIAL | MIXED | GROSS_OFF
     record.bound = len(candidates)
     _write_rows(cache, record, candidates)
@@ -272,7 +272,7 @@ def _decayed(cache: RecordCache, record: Record, candidate: Candidate) -> Candid
 
 
 def factor_now(cache: RecordCache, record: Record) -> float:
-    """Returns by what a count of a decaying board is multiplied now; 1 for any other board."""
+    """Returns the factor from a stored count to its value now; 1 for a board without decay."""
     if not record.half_life_ms:
         return 1.0
     age = (cache.now_ms - record.landmark_ms) / record.half_life_ms

@@ -142,9 +142,9 @@ def _unique(strings: Strings) -> Strings:
 def compile_targets(
     expressions: Sequence[Expression], evaluates: Sequence[Evaluate]
 ) -> ExpandTargets:
-    """Returns a function from a scope and the most keys there may be to the keys of the targets.
+    """Returns a function from a scope and a limit on the number of keys to the targets' keys.
 
-    Most targets are one list that depends on the event, between literals and time labels. These are
+    Most targets have one term that depends on the event, among literals and time labels. Those are
     joined beforehand, so that a key takes one concatenation.
     """
     varying = [n for n, expression in enumerate(expressions) if not is_fixed(expression)]

@@ -1,10 +1,11 @@
 """Counts over several keys: unions, intersections and differences, all of them or since a moment.
 
-Counts are exact while all digests are kept, that is up to 256 values of a key, and from the members
-themselves where a set has lost none and is not large. Beyond, sketches are united register by
-register, which is as good as one sketch of everything. Intersections and differences of sketches
-come from unions (inclusion and exclusion), so their error is that of the unions: `error` is one
-standard error of the answer, and a small intersection of large sets drowns in it.
+Counts are exact while all digests are kept, up to 256 values of a key, and where the members
+themselves can be counted: in a set that has lost none and is not large. Beyond, sketches are merged
+register by register, which is as accurate as one sketch of everything. Intersections and
+differences of sketches are computed from unions (inclusion-exclusion), so they have the error of
+the unions: `error` is one standard error of the answer, and it can exceed a small intersection of
+large sets.
 """
 
 from collections.abc import Sequence
@@ -29,7 +30,7 @@ _SKETCH_ERROR: Final = 0.0084
 def distinct(
     cache: RecordCache, records: Sequence[Record], operation: SetOperation, since: int | None
 ) -> Distinct:
-    """Returns how many different values the keys have together, in common, or the first alone."""
+    """Returns how many different values all keys have together, in common, or only the first."""
     if since is not None or any(_is_restricted(record) for record in records):
         return _distinct_since(cache, records, operation, -1 if since is None else since)
     incomplete = any(record.flags & MIXED for record in records)

@@ -151,7 +151,7 @@ def dialects(reader: Reader) -> dict[str, Dialect]:
 
 
 def problems(reader: Reader, name: str) -> list[str]:
-    """Returns a sentence for each handler of a schema that is skipped because it makes no sense."""
+    """Returns a sentence for each invalid handler of a schema, which is skipped."""
     stored = reader.get(keys_of(reader.space).schema(name)) if isinstance(name, str) else None
     if stored is None:
         raise UnknownSchema(f"no schema {name!r} is deployed")
@@ -170,7 +170,7 @@ def deployed(reader: Reader) -> tuple[CompiledSchemas, Settings]:
     known = _known.get(stored)
     if known is None:
         schemas = _stored(reader)
-        # An engine may run work on guesses to learn what it reads. They must not enter the cache.
+        # An engine may run work on guessed values to learn what it reads; those must not be cached.
         if stored[:DIGEST_BYTES] not in (NO_SCHEMAS, _digest(schemas)):
             raise Conflict("the schemas of the space are not those of its digest")
         compiled = CompiledSchemas([_deployed(name, schema) for name, schema in schemas])

@@ -1,9 +1,9 @@
 """The distinct counter of a key: exact while it is small, a sketch from then on.
 
-Each new value leaves its digest in the record. From there digests move, a few dozen at a time, to
-the key's archive, together with the older members of a set. An archive is a few bundles: a move
-writes one more and reads nothing, and every so often they are compacted into one. Then up to 256
-different digests are kept, and so far the count is exact; beyond, they go into a sketch.
+The digest of each new value is added to the record. From there digests move, a few dozen at a time,
+to the key's archive, together with the older members of a set. An archive is a few bundles: a move
+writes one more and reads nothing; from time to time they are compacted into one. Up to 256
+different digests are kept, and until then the count is exact; beyond, they go into a sketch.
 
 A bundle is the number of bytes of its digests, the digests, and entries of a set, newest first.
 """
@@ -43,9 +43,9 @@ def archive(cache: RecordWriter, record: Record, entries: bytes) -> None:
 
 
 def absorbed(cache: RecordWriter, record: Record, known: bytes) -> bytes:
-    """Returns the digests that an archive still has to keep, of `known` and those of the record.
+    """Returns the digests that the archive must keep, of `known` and those in the record.
 
-    The record has none afterwards; the rest goes into the sketch.
+    The others go into the sketch. The record has no digests afterwards.
     """
     known += record.digests
     record.digests = b""
@@ -76,7 +76,7 @@ def read_archive(cache: RecordCache, record: Record) -> tuple[bytes, bytes]:
 
 
 def rewrite(cache: RecordWriter, record: Record, known: bytes, entries: bytes) -> None:
-    """Puts one bundle in place of all, or none if there is nothing to keep."""
+    """Replaces all bundles by one, or by none if there is nothing to keep."""
     left = 1 if known or entries else 0
     if left:
         _write_bundle(cache, record, 0, known, entries)

@@ -1,9 +1,9 @@
-"""Plain events: the fast path for events whose handlers only use texts of the event.
+"""The fast path for plain events: those whose handlers use only texts of the event.
 
 Most handlers add one attribute to keys that are made of literals, time labels and attributes. Those
-keys are the same for every event with the same texts, so this module remembers them by text,
-together with the keys of their records. An event that is not plain (an attribute is missing, or is
-not a text) goes to event_run.py before anything is written.
+keys are the same for every event with the same texts, so this module caches them by text, together
+with the stored keys of their records. An event that is not plain (an attribute is missing, or is
+not a text) is passed on to event_run.py before anything is written.
 """
 
 from functools import lru_cache
@@ -214,7 +214,7 @@ class Expansions:
     ) -> "_Expansion | None":
         """Returns the beginnings and ends of the handler's keys with new time labels."""
         known = self._of_handlers.get(handler)
-        # An event that is late, or has a wrong time, must not replace what current events need.
+        # An event that is late, or has a wrong time, must not evict what current events need.
         brings_time = event.at is not None or event.score is not None
         if known is not None and brings_time and not 0 <= at - known.at <= _MOST_MS_AHEAD:
             return None

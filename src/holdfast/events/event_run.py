@@ -1,4 +1,4 @@
-"""One event on its way through its handlers: what each resolves to, and what it writes."""
+"""Runs one event through its handlers: resolves the keys and values of each, and writes them."""
 
 from collections.abc import Sequence
 from typing import Any, Literal, Protocol, TypeAlias
@@ -26,7 +26,7 @@ __all__ = ["Enqueue", "EventRun", "HandlerStep"]
 
 
 class Enqueue(Protocol):
-    """Puts a job in the transaction of the event: all that this layer knows of a job queue."""
+    """Puts a job in the transaction of the event. This layer knows no more of the job queue."""
 
     def __call__(self, queue: str, klass: str, data: dict[str, Any]) -> object: ...
 
@@ -46,7 +46,7 @@ class HandlerStep(msgspec.Struct, frozen=True, gc=False):
 
 
 class EventRun:
-    """One event on its way through its handlers."""
+    """The run of one event through its handlers."""
 
     def __init__(
         self,
@@ -74,8 +74,8 @@ class EventRun:
         self.background: list[FanOutReport] = []
 
     def forget_scopes(self) -> None:
-        """Ends the circle of the run and its scopes, which would keep the event, however large it
-        is, until the collector looks."""
+        """Breaks the reference cycle between the run and its scopes, which would keep a large event
+        in memory until the next garbage collection."""
         del self._scope
         self._scopes.clear()
 
@@ -240,7 +240,7 @@ class EventRun:
         return len(self._jobs)
 
     def enqueue_jobs(self, enqueue: Enqueue | None) -> None:
-        """Puts the jobs after all writes: if one is refused, nothing of another layer is left."""
+        """Puts the jobs, after all writes: if one is refused, no other layer has changed."""
         for handler, data in self._jobs:
             if enqueue is None:
                 raise NoJobQueue(f"the handler {handler.name} enqueues jobs, but there is no queue")

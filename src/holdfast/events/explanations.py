@@ -1,4 +1,4 @@
-"""Explains what an event would do, by doing it on a transaction whose writes are discarded."""
+"""Explains what an event would do, by running it on a transaction whose writes are discarded."""
 
 from holdfast.engine.contract import Reader
 from holdfast.errors import HoldfastError

@@ -9,9 +9,9 @@
 
 White space between tokens is free. In quotes `\\'` and `\\"` are quotes and `\\\\` a backslash.
 
-The parser is written by hand, a function for each line of the grammar. That is shorter than the
-grammar, the tree builder and the translation of errors that a parser library would need, and every
-error can say what was expected where.
+The parser is hand-written, with a function for each line of the grammar. That is shorter than what
+a parser library would need (grammar, tree builder, translation of errors), and every error can say
+what was expected, and where.
 """
 
 import re

@@ -1,10 +1,10 @@
 """Fan-outs that are too large for one transaction and continue in background steps.
 
-A handler with `"fan_out": "background"` whose targets expand too far leaves a `FanOut` behind, in
-the transaction of its event: what to write, and the members to write it for. Steps of bounded size
-continue it through the mechanism that removes expired data: in a server by its background task, in
-a library with later writes and `store.sweep()`, or at once by `continue_fan_outs`. Each step
-commits its writes together with its cursor, so a crash repeats nothing and loses nothing.
+A handler with `"fan_out": "background"` whose targets expand too far stores a `FanOut` in the
+transaction of its event: what to write, and the members to write it for. Bounded steps continue it
+through the mechanism that removes expired data: the server's background task, in a library later
+writes and `store.sweep()`, or `continue_fan_outs` to do it at once. Each step commits its writes
+together with its cursor, so a crash repeats nothing and loses nothing.
 
 The members are those at the moment of the event, see snapshots.py. They come from the last look-up
 of a chain: from the rows of each large set, and from one list that holds the members of small sets

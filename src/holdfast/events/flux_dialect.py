@@ -1,9 +1,9 @@
 """The flux dialect: schemas as Artsy's Flux reads them.
 
 It differs from the native one where Flux differs from its own description of MQL: prefixes match
-character by character, handlers run in the order of the text, the last step of a chain names in
-every target, identifiers are nearly any text, and a handler that makes no sense is skipped instead
-of refused. docs/howto/from-flux.md lists the differences.
+character by character, handlers run in the order of the text, the last step of a chain names the
+set in every target, identifiers are nearly any text, and an invalid handler is skipped instead of
+refused. docs/howto/from-flux.md lists the differences.
 """
 
 import re
@@ -59,7 +59,7 @@ def parse_text(text: bytes) -> dict[str, Any]:
 
 
 def read_flux_schema(schema: Mapping[str, Any]) -> tuple[FluxHandlers, list[str]]:
-    """Returns the handlers that make sense, and a sentence for each that does not."""
+    """Returns the valid handlers, and a sentence for each invalid one."""
     handlers: FluxHandlers = []
     problems: list[str] = []
     for prefix, listed in schema.items():
@@ -115,7 +115,7 @@ def read_flux_handler(name: str, given: Any) -> Handler | None:
 
 
 def _bound(given: Any, *, is_board: bool) -> int | None:
-    """Returns the bound that a number or the text of one is."""
+    """Returns the bound that is given as a number or as the text of one."""
     default = DEFAULT_BOARD_ENTRIES if is_board else None
     if isinstance(given, bool) or not isinstance(given, int | float | str):
         return default

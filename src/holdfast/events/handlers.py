@@ -1,8 +1,8 @@
 """Compiles the handlers of deployed schemas to functions, once, before their first event.
 
-The schemas of a space become closures, cached by the digest of what is stored, so every process
-notices a new schema with its next event. Ingestion parses nothing: the handlers of an event name
-are found by looking up each of its prefixes, at most 33, among any number.
+The schemas of a space become closures, cached by the digest of the stored schemas, so every process
+notices a new schema with its next event. Ingestion parses nothing: the handlers of an event are
+found by a look-up of each prefix of its name, at most 33, however many handlers there are.
 """
 
 from collections.abc import Callable, Sequence
@@ -182,8 +182,8 @@ class CompiledSchemas:
         return plan([each for prefix in prefixes for each in self._handlers_of(prefix)])
 
     def _handlers_of(self, prefix: str) -> list[CompiledHandler]:
-        """Returns the handlers of a prefix. Compiled, each takes five times the memory, and a
-        schema may have thousands whose events never come."""
+        """Returns the handlers of a prefix, compiled on first use: a compiled handler takes five
+        times the memory, and a schema may have thousands whose events never come."""
         found = self._compiled.get(prefix)
         if found is None and prefix in self._by_prefix:
             found = self._compiled[prefix] = [

@@ -1,4 +1,4 @@
-"""Ingestion: from an event to the writes of its handlers."""
+"""Ingestion: turns events into the writes of their handlers."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
@@ -123,7 +123,7 @@ class Ingestion:
             run.sort_skipped(plan.handlers)
 
     def ingest(self, given: AnyEvent) -> EventRun | PlainRun | None:
-        """Writes all of an event or, if it raises, nothing of it; None: it is a duplicate."""
+        """Writes an event, all or nothing; returns None if it is a duplicate."""
         event = as_event(given)
         at, plan = self.arrival(event)
         if event.id is not None and self.is_duplicate(event.id):
@@ -269,7 +269,7 @@ def _is_well_typed(event: Event) -> bool:
 
 
 def _read_own_flux(position: int, given: Any) -> Handler | None:
-    """Returns a handler that an event carries; in the flux dialect one without sense is skipped."""
+    """Returns a handler that an event carries; in the flux dialect an invalid one is skipped."""
     try:
         return read_flux_handler(f"handlers[{position}]", given)
     except ExpressionProblem:

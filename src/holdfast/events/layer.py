@@ -88,7 +88,7 @@ _READS: Final = (
 
 
 class Events:
-    """The events of a space: schemas, what is sent, and what it has become.
+    """The events of a space: deploys schemas, ingests events, and reads what they wrote.
 
     A handler with `enqueue` puts its job through the function `enqueue`, in the transaction of the
     event. Several jobs of one event are first tried with `enqueue_dry_run`, on a transaction whose
@@ -119,14 +119,14 @@ class Events:
         timezone: str | None = None,
         week_starts_on: str | None = None,
     ) -> None:
-        """Puts a schema into force under `name`, in place of the one that had this name.
+        """Deploys a schema under `name`, replacing an earlier one of that name.
 
-        Takes an object, or its text in JSON with comments or YAML. Raises `InvalidEventSchema`
-        with every problem and its place; then nothing has changed. Stored data is never touched.
+        Takes an object, or its text as YAML or as JSON with comments. Raises `InvalidEventSchema`
+        with every problem and its place; then nothing changes. Stored data is never changed.
 
-        `timezone` and `week_starts_on` ("sunday") are those of the time labels of this schema, in
-        place of the space's. A schema in the dialect "flux" is read as Flux reads it, and runs only
-        for events that are addressed to it; `problems` lists its handlers that make no sense.
+        `timezone` and `week_starts_on` ("sunday") apply to the time labels of this schema, instead
+        of the space's. A schema in the dialect "flux" is read as Flux reads it, and runs only for
+        events that name it; `problems` lists its invalid handlers, which are skipped.
 
         Reads all schemas of the space, writes 2 keys.
         """
@@ -144,7 +144,7 @@ class Events:
 
     @operation(reads=True)
     def problems(self, name: str) -> list[str]:
-        """Returns a sentence for each handler of a flux schema that makes no sense and is skipped.
+        """Returns a sentence for each invalid handler of a flux schema, which is skipped.
 
         Reads 1 key.
         """
@@ -152,7 +152,7 @@ class Events:
 
     @operation(role="admin")
     def withdraw(self, name: str = "default") -> None:
-        """Takes a schema out of force; what it has written stays.
+        """Withdraws a schema: its handlers no longer run; what they have written stays.
 
         Reads all schemas of the space, writes 2 keys.
         """
@@ -171,9 +171,10 @@ class Events:
     ) -> Settings:
         """Changes settings of the space, for every process from the next event on; returns all.
 
-        `timezone` is that of the time labels ("Europe/Berlin"), `looked_up_members` how many a
-        look-up may find, `fan_out_keys` how many keys a handler may write in the transaction of an
-        event, `dedup_seconds` how long the id of an event is remembered. What is not given stays.
+        `timezone` applies to the time labels ("Europe/Berlin"). `looked_up_members` limits how many
+        members a look-up may find, `fan_out_keys` how many keys a handler may write in the
+        transaction of an event. `dedup_seconds` is how long the id of an event is remembered.
+        Settings that are not given stay.
 
         Reads 1 key, writes 1.
         """
@@ -194,10 +195,10 @@ class Events:
 
     @operation(addressed="event")
     def send(self, event: AnyEvent, schema: str | None = None) -> SendReply:
-        """Writes what the handlers of the event ask for, all of it or nothing.
+        """Runs the handlers of an event and writes everything they ask for, or nothing.
 
         The reply names the handlers that were skipped, with the attribute that the event lacks.
-        With `schema`, the handlers of that schema alone run, in its dialect.
+        With `schema`, only the handlers of that schema run, in its dialect.
 
         Reads 1 key, and reads and writes 1 key for each target key; each 32nd write to a set, and
         each write to a large set or board, 2 or 3 more.
@@ -206,10 +207,10 @@ class Events:
 
     @operation(judged_alone=True, addressed="events")
     def send_many(self, events: Sequence[AnyEvent], schema: str | None = None) -> SendManyReply:
-        """Writes a batch of events in one transaction; a bad one fails alone, by its position.
+        """Sends several events in one transaction; the reply lists events that failed by position.
 
-        Like `send`, but a key that several events write is read and written once. Reads 1 key, and
-        reads and writes 1 key for each target key.
+        A failed event does not affect the others. A key that several events write is read and
+        written once. Reads 1 key, and reads and writes 1 key for each target key.
         """
         return self._ingestion(schema).send_many(events)
 
@@ -221,9 +222,9 @@ class Events:
 
     @operation(reads=True)
     def fan_outs(self, limit: int = 100) -> list[FanOutReport]:
-        """Returns the background fan-outs that run, then those that were finished within a day.
+        """Returns the running background fan-outs, then those that ended within the last day.
 
-        Each says how many of its keys are written, and how many could not be. Reads 1 key for each.
+        Each says how many of its keys are written, and how many failed. Reads 1 key for each.
         """
         return fan_outs.reports(self._tx, limit)
 
@@ -259,10 +260,10 @@ class Events:
         last: Window = None,
         schema: str | None = None,
     ) -> MemberPage:
-        """Returns members of a set, newest first, a page at a time: hand `next` back as `after`.
+        """Returns members of a set, newest first, a page at a time: pass `next` back as `after`.
 
-        Several keys are read as one set: all members (each once, at its newest place), with `op`
-        "intersection" those that all keys have, with "difference" those that only the first has.
+        Several keys are read as one set: their union (each member once, at its newest place), with
+        `op` "intersection" the members of all keys, with "difference" those of the first key alone.
         `since` (exclusive) and `until` (inclusive) bound the times of members, in milliseconds or
         ISO 8601. With `last` ("24h"), the key is a template such as `"viewers:{hour}"`.
 
@@ -275,7 +276,7 @@ class Events:
 
     @operation(reads=True)
     def contains(self, key: str, value: str) -> Member | None:
-        """Returns the member of that value, if the set has it. Reads 2 keys."""
+        """Returns the member with that value; None if the set lacks it. Reads 2 keys."""
         return self._reads().contains(key, value)
 
     @operation(reads=True)
@@ -297,9 +298,9 @@ class Events:
         """Returns the most frequent values of a leaderboard, highest count first, ties by value.
 
         Several keys are merged. With `last`, the key is a template: `top("popular:{day}",
-        last="7d")` is the top of the last seven days, today included. No count is below the truth,
-        and none above it by more than its `error`. `k` defaults to the K of the board. On a board
-        with a half-life, `score` is what is left of each count now.
+        last="7d")` is the top of the last seven days, today included. A count is never too low, and
+        never too high by more than its `error`. `k` defaults to the K of the board. On a board with
+        a half-life, `score` is the decayed count as of now.
 
         Reads `k` keys of a board with more than 4,000 candidates, which has an index by count, and
         all candidates of a smaller one. Several indexed boards are read from the top until no other
@@ -318,10 +319,10 @@ class Events:
     ) -> int:
         """Returns how many values were added or counted, repeats included; 0 for an unknown key.
 
-        Several keys add up; a scored add that went to several of them is one. `since` asks for adds
-        after a moment, at keys with `windowed_counters`, to the second. With `last`, the key is a
-        template such as `"views:{hour}"`. Values that were added while `store_gross_counters` was
-        off are not among them: with `complete`, `IncompleteCounter` is raised then.
+        The counts of several keys are added; a scored add that went to several of them counts once.
+        `since` counts adds after a time, to the second, at keys with `windowed_counters`. With
+        `last`, the key is a template such as `"views:{hour}"`. Values that were added while
+        `store_gross_counters` was off are not counted: `complete` raises `IncompleteCounter` then.
 
         Reads 1 key for each, with `since` up to 66.
         """
@@ -338,14 +339,15 @@ class Events:
     ) -> Distinct:
         """Returns how many different values were ever added or counted, at one key or several.
 
-        Of several keys: at all together, with `op` "intersection" at each of them, with
-        "difference" at the first alone. Exact up to 256 values and for a set that nothing was ever
-        removed or evicted from; beyond, an estimate with a standard error of 0.84 %. `error` is one
-        standard error of the answer, which for intersections and differences is that of the union.
+        Of several keys, it counts the values of their union, with `op` "intersection" those that
+        all keys have, with "difference" those of the first key alone. Exact up to 256 values, and
+        for a set from which nothing was ever removed or evicted; beyond, an estimate with a
+        standard error of 0.84 %. `error` is one standard error of the answer, for intersections and
+        differences that of the union.
 
-        `since` counts the values whose last add was after a moment, to the second: at keys with
-        `windowed_counters` (2.3 % beyond 256), or from the members of a set that lost none. With
-        `last`, the key is a template: `distinct("viewers:{hour}", last="24h")`.
+        `since` counts the values whose last add was after a time, to the second: at keys with
+        `windowed_counters` (2.3 % beyond 256), or from the members of a set that has lost none.
+        With `last`, the key is a template: `distinct("viewers:{hour}", last="24h")`.
 
         Reads up to 3 keys for each, with `since` up to 66.
         """
@@ -360,7 +362,7 @@ class Events:
     ) -> KeptCount:
         """Stores the union of the counters of several keys, as it is now, for `ttl` seconds.
 
-        The key of the answer works wherever `distinct` takes one; later events do not change it.
+        `distinct` accepts the key of the answer; later events do not change it.
 
         Reads up to 66 keys for each, writes up to 67.
         """
@@ -378,7 +380,7 @@ class Events:
     ) -> KeptResult:
         """Stores the newest members of several sets, as they are now, for `ttl` seconds.
 
-        Takes what `members` takes; the key of the answer is an ordinary set. `complete` is False if
+        Takes the arguments of `members`; the key of the answer is a set. `complete` is False if
         there are more than `limit`. Reads what `members` reads, writes 1 key, or 2 for each member.
         """
         return stored_results.keep_members(
@@ -396,8 +398,8 @@ class Events:
     ) -> KeptResult:
         """Stores the leaderboards of several keys, merged as they are now, for `ttl` seconds.
 
-        Takes what `top` takes; the key of the answer is an ordinary leaderboard. Reads what `top`
-        reads, writes 1 key for each entry.
+        Takes the arguments of `top`; the key of the answer is an ordinary leaderboard. Reads what
+        `top` reads, writes 1 key for each entry.
         """
         return stored_results.keep_top(self._tx, self._reads(), keys, k, ttl, last, schema)
 
@@ -411,17 +413,14 @@ class Events:
     ) -> Aggregate:
         """Returns count, sum, min, max, avg, last and percentiles of the numbers of a key.
 
-        Several keys are taken together; with `last`, the key is a template. A percentile is at most
-        1 % away from the truth, all else is exact. Reads 1 key for each.
+        Several keys are combined; with `last`, the key is a template. A percentile is within 1 %,
+        all else is exact. Reads 1 key for each.
         """
         return self._reads().aggregate(key, percentiles, last, schema)
 
     @operation(reads=True)
     def describe(self, key: str) -> KeyDescription:
-        """Returns all that is known of a key: its kinds, size, counters and when it expires.
-
-        It also says whether the counters are complete. Reads up to 5 keys.
-        """
+        """Describes a key: kinds, size, counters and expiry. Reads up to 5 keys."""
         return self._reads().describe(key)
 
     @operation(reads=True)
@@ -449,7 +448,7 @@ class Events:
 
     @operation(reads=True)
     def read(self, queries: Sequence[Query]) -> list[Result]:
-        """Runs many reads on one snapshot, each answered as if it were asked alone.
+        """Runs many reads on one snapshot and returns their answers in order.
 
         A query names the operation and its arguments: `{"op": "top", "key": "popular", "k": 3}`.
         The text `"#key"` asks for the size of a key, any other text for its members. Reads what

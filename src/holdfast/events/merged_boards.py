@@ -1,14 +1,14 @@
 """The highest candidates of several leaderboards together.
 
-The highest of a sum may be high on none of the boards. So boards that are read as a whole anyway
-are added up candidate by candidate. Those with an index by count are read from the top, all of them
-equally far: what a value further down can have in all boards together is then at most the sum of
-the last counts that were read. Once `k` values have more, no other value can be among the highest,
-and only those that were met and may have as much are looked up in the boards that lack them.
-(Ronald Fagin and others describe this as the threshold algorithm.)
+The value with the highest sum need not be high on any single board. Boards that are read as a whole
+anyway are added up candidate by candidate. Boards with an index by count are read from the top, all
+equally far: a value that has not been met can have at most the sum of the last counts that were
+read. Once `k` values have more than that, no other value can be among the highest, and only the
+values that were met and may still qualify are looked up in the other boards. (This is the threshold
+algorithm of Fagin, Lotem and Naor.)
 
-Boards whose counts are all alike would be read to their end. Once about half of their candidates
-were read in vain, they are added up like small ones.
+Boards whose counts are all alike would be read to their end this way. Once about half of their
+candidates have been read without a result, they are added up like small ones.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

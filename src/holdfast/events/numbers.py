@@ -1,8 +1,8 @@
 """Numbers of a key: count, sum, extremes, the last one, and percentiles.
 
-Percentiles come from a histogram with buckets that grow by 2 %, so a percentile is at most 1 % away
-from a value that is really there. Integers add up exactly; a sum of floats is corrected for what
-rounding loses (Neumaier), so that a million small amounts do not drift.
+Percentiles come from a histogram whose buckets grow by 2 %, so a percentile is within 1 % of a
+value that was added. Integers add up exactly; a sum of floats is compensated for rounding errors
+(Neumaier), so that a million small amounts do not drift.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,8 +1,8 @@
-"""The records that one call reads and changes: each is read once and written once.
+"""A cache of the records that one call reads and changes: each is read once and written once.
 
 Many events of a batch write to the same keys ("all visitors today"). Their records are decoded when
-the first event needs them and written when the batch ends, however often they change in between.
-An event that fails in the middle of a batch is undone alone.
+the first event needs them and written when the batch ends, however often they change in between. If
+an event in the middle of a batch fails, only that event is undone.
 """
 
 from collections.abc import Callable
@@ -108,11 +108,11 @@ class RecordCache:
 
 
 class DecodedRecords:
-    """Decoded records of a space between the calls that write them, the latest ones.
+    """Caches the latest decoded records of a space between calls.
 
-    A record belongs to the call that takes it, so threads never share one. It counts only if the
-    bytes that it was decoded from, or encoded to, are those that are stored: whatever another
-    process has written, or a failed transaction has not, it is then right.
+    A call that takes a record owns it, so threads never share one. It is used only if its bytes
+    equal the stored ones, so it is right whatever other processes have written, and even after a
+    failed transaction.
     """
 
     __slots__ = ("newer", "older")
@@ -178,15 +178,15 @@ class RecordWriter(RecordCache):
     # --- what belongs to a key as a whole --------------------------------------------------------
 
     def note_changed(self, key: bytes, kind: bytes) -> None:
-        """Has a notice published that `key` has changed, if the event is not undone."""
+        """Publishes a notice that `key` has changed, unless the event is undone."""
         self._changed[key] = kind
 
     def schedule(self, at: float, kind: str, subject: bytes) -> None:
-        """Has the remover of `kind` called at `at`, if the event is not undone."""
+        """Schedules the remover of `kind` for `at`, unless the event is undone."""
         self._due.append((at, kind, subject))
 
     def extend_lifetime(self, record: Record, lifetime_ms: int) -> None:
-        """Moves the end of a key that was just written; its remover still runs at the first end.
+        """Extends the life of a key that was just written; its remover still runs at the old end.
 
         A handler without `expire_after` keeps the lifetime that the key has.
         """
@@ -263,7 +263,7 @@ class RecordWriter(RecordCache):
     # --- records that are not decoded ------------------------------------------------------------
 
     def are_unchanged(self, keys: list[bytes]) -> bool:
-        """Returns whether what is stored at these keys is all there is to know about them."""
+        """Returns whether this cache has no unwritten changes of these keys."""
         return not self._records or self._records.keys().isdisjoint(keys)
 
     def put_sets(self, keys: list[bytes], pairs: dict[bytes, bytes]) -> None:
@@ -272,7 +272,7 @@ class RecordWriter(RecordCache):
         self._changed_sets.append(keys)
 
     def write_records(self, records: list[Record]) -> None:
-        """Writes changed records now: what is stored is then all there is to know about them."""
+        """Writes changed records now, so that the store has their current state."""
         self._put_all(encode_changed(records, self._changed))
         for record in records:
             del self._records[record.key]

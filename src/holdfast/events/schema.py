@@ -74,7 +74,7 @@ _COMMENT: Final = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTAL
 
 
 class WriteOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The writes of a handler to its keys. Stored with a background fan-out."""
+    """How a handler writes to its keys. Stored with a background fan-out."""
 
     operation: Operation
     bound: int | None = None  # how many values a set keeps, or K of a board
@@ -220,7 +220,7 @@ def _segments(prefix: str) -> tuple[str, ...]:
 
 
 class _Checker:
-    """Reads one handler and notes all of its problems."""
+    """Reads one handler and collects all of its problems."""
 
     def __init__(self, prefix: str, position: int, problems: list[str]) -> None:
         self._name = f"{prefix}[{position}]"

@@ -1,4 +1,4 @@
-"""The names that expressions use, and what they are for one event: attributes and built-ins."""
+"""The names that expressions use, and their values for one event: attributes and built-ins."""
 
 from collections.abc import Sequence
 from itertools import count

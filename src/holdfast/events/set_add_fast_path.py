@@ -1,7 +1,7 @@
-"""Adds a value to the stored bytes of sets, without decoding their records.
+"""The fast path for adds to sets: adds a value to the stored bytes, without decoding the record.
 
-A usual add brings a new value that is newer than all others to a set whose head and digests have
-room. It changes three numbers of the header, and inserts the value's digest and entry at one place:
+The usual add has a new value that is newer than all others, and the set's head and digests have
+room. It changes three numbers of the header and inserts the value's digest and entry at one place:
 digests grow at their end, and the head, which follows them, grows at its beginning. So the stored
 bytes are split there and joined around the new ones. A new set consists of a header and the new
 bytes. Every other add is left to sets.py, which works on a decoded record.

@@ -1,10 +1,10 @@
 """Members of several sets read as one: union, intersection and difference, newest first.
 
-Each set is walked from its newest member down, a few rows at a time, and a heap picks the newest of
-their heads. A union gives out each value once, at its newest place within the bounds. While a page
-is walked from the top, values that were given out are remembered; a page that begins at a cursor
-asks the other sets whether they had the value at a newer place. The cursor is a place and needs no
-state, so it survives changes: what is added above it is not seen, what is removed is gone.
+Each set is read from its newest member down, a few rows at a time, and a heap picks the newest of
+their heads. A union returns each value once, at its newest place within the bounds. The first page
+remembers the values that it has returned; a page that begins at a cursor asks the other sets
+whether they have the value at a newer place. The cursor is only a position, so it survives changes:
+members that are added above it are not seen, removed ones are gone.
 """
 
 import base64
@@ -71,7 +71,7 @@ _decode: Final = msgspec.msgpack.Decoder(Cursor).decode
 
 
 class Walked(NamedTuple):
-    """A member that a walk has come to. Sorts newest first, within a time by set."""
+    """A member that a walk has reached. Sorts newest first; equal times are ordered by set."""
 
     order: int  # the time, negated
     source: int

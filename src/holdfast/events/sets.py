@@ -1,15 +1,15 @@
 """Sets: values in the order in which they were last added, newest first.
 
-A set grows through three forms, which its readers and writers need not know:
+A set has one of three forms, depending on its size; callers need not know which:
 
 - up to 32 members: all in the head of its record;
-- up to 256: the newest in the head, older ones in an archive. An add touches the head alone, and is
-  moved to the archive together with 31 others. Until the archive is compacted, it may hold values
-  that were added again since or are beyond the set's bound; reads leave them out;
+- up to 256: the newest in the head, older ones in an archive. An add changes only the head; 32
+  members move to the archive together. Until the archive is compacted, it may hold values that were
+  added again since or are beyond the set's bound; reads skip them;
 - beyond: a row for each member, by value and by place.
 
-An event with 12 targets writes 12 small records that often share pages: most of the cost of a
-durable commit is the number of pages that it writes.
+An event with 12 targets so writes 12 small records, which often share pages; the cost of a durable
+commit is mostly the number of pages that it writes.
 """
 
 from operator import itemgetter
@@ -65,7 +65,7 @@ def add(
     counted: bool,
     takes_older: bool = False,
 ) -> None:
-    """Puts `value` to the front of each set, and evicts what is beyond `bound`."""
+    """Adds `value` to the front of each set, and evicts members beyond `bound`."""
     time, entry, digest = value.time, value.entry, value.digest
     # The usual case: a new value, newer than all others, and neither head nor digests are full.
     usual = bound if counted and not takes_older else None
@@ -190,8 +190,8 @@ def _cut_head(record: Record) -> None:
 def _change_bound(cache: RecordWriter, record: Record, bound: int) -> None:
     """Applies the bound of the handler that writes now.
 
-    Values that the old bound has evicted must not come back under a larger one, and a smaller one
-    cuts the set at once.
+    A larger bound must not bring back values that the old one has evicted; a smaller one cuts the
+    set at once.
     """
     if record.has_rows:
         record.bound = bound

@@ -1,6 +1,6 @@
 """Settings of a space, the same for every process.
 
-They are stored behind the digest of the schemas, which ingestion reads anyway: they cost no key.
+They are stored after the digest of the schemas, which ingestion reads anyway, so they cost no read.
 """
 
 import math

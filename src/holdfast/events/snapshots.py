@@ -1,9 +1,9 @@
 """The members of large sets as they were when a background fan-out began.
 
 A fan-out reads the rows of a generation in the order of their values, a step at a time, while the
-set goes on changing. Whatever changes a row that the fan-out has not reached yet first notes what
-the row was: `+value` for a member, `-` for a value that was not there. So a fan-out writes for
-exactly the members that the set had at the moment of its event, and it needs no copy of them.
+set keeps changing. A write that changes a row which the fan-out has not reached yet first records
+the old state: `+value` for a member, `-` for a value that was not there. So a fan-out writes for
+exactly the members that the set had at the time of its event, without a copy of them.
 """
 
 from typing import Final

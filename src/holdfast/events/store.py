@@ -1,4 +1,4 @@
-"""Events on a store: each operation one transaction, and what takes more than one."""
+"""Events on a store: one transaction per operation, and operations that take several."""
 
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -54,8 +54,8 @@ class StoreEvents(_PerCall):
     def continue_fan_outs(self, *, most: int | None = None) -> int:
         """Continues background fan-outs until all are finished, a transaction for each step.
 
-        Returns the number of steps, at `most` as many as that. A server continues them by itself,
-        and a library with each later write and with `store.sweep()`: this is for programs that want
+        Returns the number of steps, at most `most`. A server continues fan-outs by itself, a
+        library with each later write and with `store.sweep()`; this call is for programs that want
         to wait for the end. Each step reads and writes about 500 keys.
         """
         runner = self._runner

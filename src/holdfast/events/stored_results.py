@@ -1,6 +1,7 @@
-"""Stored results: what several keys have together, as it is now, for a while under a new key.
+"""Stored results: the combined contents of several keys, kept for a while under a new key.
 
-The new key is an ordinary one that expires: every read takes it, and later events do not change it.
+The new key is an ordinary one that expires: every read accepts it, and later events do not change
+it.
 """
 
 from collections.abc import Callable
@@ -46,7 +47,7 @@ def keep_members(
     _check_ttl(ttl)
     members: list[Member] = []
     after: str | None = None
-    # An intersection may walk far to find few: each page has its bound, and so have they all.
+    # An intersection may read many members to find few, so each page is bounded, and so is the sum.
     for _ in range(MAX_COUNTED_MEMBERS // MAX_WALKED_MEMBERS):
         page = reads.members(keys, limit, after, op=op, since=since, until=until)
         members += page.members

@@ -1,14 +1,14 @@
-"""Counters that answer "since when": how many different values were added after a moment.
+"""Timed counters: how many different values were added after a given time.
 
 Up to 256 values, the digest of each is kept with the second of its last add, and the count is
 exact. Beyond, a digest chooses one of 2,048 registers and a rank, as in HyperLogLog. A register
 keeps a staircase of (rank, second) pairs: a pair is dropped when another one has at least its rank
-and is at least as late. The value of a register above a moment is the highest rank later than that
-moment, so one structure answers every `since`, with a standard error of 2.3 %. Two counters are
-united by merging their staircases.
+and is at least as late. For any `since`, the value of a register is the highest rank after that
+time, so one structure answers every `since`, with a standard error of 2.3 %. Two counters are
+merged by merging their staircases.
 
-A key has two of these: one of values, and one of adds. An add with a score is known by score and
-value, so that a log which is sent twice counts once; any other add has a random digest.
+A key has two of these: one counts values, the other adds. An add with a score is identified by
+score and value, so that a log that is sent twice counts once; any other add has a random digest.
 """
 
 import struct

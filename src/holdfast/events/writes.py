@@ -1,4 +1,4 @@
-"""Writing the values of one event to keys: sets, leaderboards, and their counters."""
+"""Writes the values of one event to keys: sets, leaderboards, and their counters."""
 
 from typing import Final
 

@@ -1,7 +1,7 @@
 """Background work in bounded steps: expired rows, dropped tables and indexes, indexes being
 built.
 
-Each is an entry of `expiry` whose remover does one step and says whether it was the last.
+Each is an entry of `expiry` whose remover runs one step and returns whether it was the last.
 """
 
 from typing import Final
@@ -28,7 +28,7 @@ def find_by_number(reader: Reader, number: int) -> TablePlan | None:
 
 
 def _remove_row(tx: Transaction, subject: bytes) -> bool:
-    """Removes a row whose expiry has come; its record's next revision becomes current."""
+    """Removes an expired row; its record's next revision becomes current."""
     plan = find_by_number(tx, unpack(subject)[2])
     if plan is None:
         return True
@@ -42,7 +42,7 @@ def _remove_row(tx: Transaction, subject: bytes) -> bool:
 
 
 def _empty_table(tx: Transaction, subject: bytes) -> bool:
-    """Removes some keys of a table that is gone."""
+    """Removes some keys of a dropped table."""
     [number] = unpack(subject)
     keys = keys_of(tx.space)
     left = KEYS_PER_DROP_STEP

@@ -1,4 +1,4 @@
-"""Batch: several puts and deletes, over any tables of a space, all or nothing."""
+"""Batches: several puts and deletes on any tables of a space, all or nothing."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -20,7 +20,7 @@ Step = tuple[RowWriter, Put | Delete]
 def run(
     tx: Transaction, operations: Sequence[Mapping[str, Any]], make_version: Callable[[], Any]
 ) -> BatchResult:
-    """Checks all operations, then all conditions, then writes: a refusal finds nothing written."""
+    """Checks all operations, then all conditions, then writes: a refused batch writes nothing."""
     if not isinstance(operations, list | tuple) or len(operations) > MAX_BATCH_OPERATIONS:
         raise InvalidTableRequest(
             f"The operations of a batch are an array of at most {MAX_BATCH_OPERATIONS}"

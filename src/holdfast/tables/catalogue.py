@@ -25,7 +25,7 @@ _NO_NUMBER = 0  # of a table that is there by default only: nothing is stored un
 
 
 def find(reader: Reader, table: str) -> TablePlan:
-    """Returns the plan of a table of this space, of its own or by default. Reads 1 key."""
+    """Returns the plan of a table, its own in this space or the default's. Reads 1 key."""
     if type(table) is str:
         try:
             place = _cached_plans[reader.space, table]
@@ -84,7 +84,7 @@ def find_to_write(tx: Transaction, table: str) -> TablePlan:
 
 
 def create(tx: Transaction, submitted: Any, table: str | None = None) -> CreateResult:
-    """Creates a table, or migrates it to the submitted schema."""
+    """Creates a table, or migrates an existing one to the submitted schema."""
     name = name_in(submitted, table)
     schema, warnings = normalise(name, submitted, before=_schema_now(tx, name))
     changed, record = _create_or_migrate(tx, name, schema)
@@ -105,9 +105,9 @@ def name_in(submitted: Any, table: str | None) -> str:
 
 
 def drop(tx: Transaction, table: str) -> bool:
-    """Drops a table with its rows; where there is a default, it no longer applies here.
+    """Drops a table with its rows; a default of the same name no longer applies in this space.
 
-    Returns whether there was a table. Its rows are removed in bounded steps from now on.
+    Returns whether the table existed. Its rows are removed in bounded steps from now on.
     """
     keys = keys_of(tx.space)
     if not isinstance(table, str):
@@ -129,7 +129,7 @@ def drop(tx: Transaction, table: str) -> bool:
 
 
 def names(reader: Reader, *, after: str | None, limit: int) -> list[str]:
-    """Returns names of tables in the order of their bytes, those by default included."""
+    """Returns names of tables in byte order, tables that exist by default included."""
     check_limit(limit)
     keys = keys_of(reader.space)
     found: set[str] = set()
@@ -150,7 +150,7 @@ def check_limit(limit: Any) -> None:
 
 
 def facts(reader: Reader, plan: TablePlan) -> Facts:
-    """Returns the counts that every write keeps. Reads 4 keys."""
+    """Returns the counts that every write maintains. Reads 4 keys."""
     keys = keys_of(reader.space)
     counts = reader.get_many([keys.count(plan.number, what) for what in range(4)])
     rows, size, entries, expiring = map(read_counter, counts)
@@ -184,7 +184,7 @@ def remember_default(tx: Transaction, table: str, schema: Schema) -> None:
 
 
 def forget_default(tx: Transaction, table: str) -> None:
-    """Drops the table of this space, the default and the mark."""
+    """Drops the table of this space, its default, and the mark that hides the default."""
     keys = keys_of(tx.space)
     tx.delete(keys.default(table))
     drop(tx, table)

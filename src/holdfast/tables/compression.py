@@ -30,7 +30,7 @@ _INSTALL: Final = "Install the package cramjam, a dependency of Holdfast."
 
 
 class Codec(msgspec.Struct, frozen=True):
-    """One way to make a value smaller, and the way back."""
+    """Compresses and expands values."""
 
     compress: Callable[[bytes], bytes]
     expand: Callable[[bytes], bytes]
@@ -51,7 +51,7 @@ def choose(options: Mapping[str, Any]) -> tuple[int, list[str]]:
 
 
 def check_compression(options: Mapping[str, Any]) -> None:
-    """Raises if rows would be stored otherwise than the option says; `[]` is no compression."""
+    """Raises if the option can't be met: rows would be stored differently. `[]` is none."""
     preferences = options.get("compression")
     if not preferences:
         return

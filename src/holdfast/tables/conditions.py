@@ -19,7 +19,8 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True):
     static: list[tuple[Attribute, Predicate]] = []
 
     def is_met(self, values: Values | None, statics: Values | None) -> bool:
-        """`values` are those of the live row with this key, `statics` those of its hash key."""
+        """Returns whether the condition holds for the live row's `values` and its hash key's
+        `statics`."""
         if self.exists is not None and self.exists != (values is not None):
             return False
         for attribute, predicate in self.static:

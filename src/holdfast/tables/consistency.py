@@ -16,7 +16,7 @@ __all__ = ["problems_at"]
 
 
 def problems_at(reader: Reader, key: bytes, value: bytes) -> Iterator[str]:
-    """Yields the problems of the pair at `key`, a sentence each.
+    """Yields a sentence for each problem of the pair at `key`.
 
     Reads a few keys, for a table as a whole all of its rows and entries.
     """

@@ -1,15 +1,15 @@
-"""Domain `*`: one schema for a table in all domains at once, also in those that do not exist yet.
+"""Domain `*`: one schema for a table in all domains, including those that do not exist yet.
 
 A domain is a space, and a transaction stays within one space. So the default schema of a table is
 kept in the space `*`, as the template, and copied into every other space: an operation finds it in
 its own space, in its own transaction. Copies are made when the default is put, and when a space is
 opened that lacks them.
 
-Putting a default asks every space first, and changes none if one of them refuses. It then writes
-the template, marked as unfinished, each space in its own transaction, and the template as
-finished. Should the process die on the way, `resume` (which a server calls when it starts, or the
-same put once more) carries it to the end; should a space refuse after all, because someone changed
-its table in between, the error names it and the others have the new schema.
+Putting a default checks every space first, and changes none if one of them refuses. It then writes
+the template, marked as unfinished, then each space in its own transaction, then marks the template
+as finished. If the process dies on the way, `resume` finishes the work: a server calls it when it
+starts, and so does the same put. If a space refuses after all, because its table was changed in
+between, the error names it, and the other spaces have the new schema.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -100,13 +100,13 @@ class EveryDomainTables(StoreTables):
         return [name for name in found if after is None or name > after][:limit]
 
     def resume(self) -> None:
-        """Carries to the end what a crash has interrupted."""
+        """Finishes what a crash has interrupted."""
         for name, record in self._templates().items():
             if record.unfinished:
                 self._carry_out(name, record)
 
     def catch_up(self, domain: str) -> None:
-        """Copies into a domain the defaults that it lacks; a domain that is new lacks all."""
+        """Copies the defaults that a domain lacks into it; a new domain lacks all."""
         if domain == EVERY_DOMAIN or self._domains.find(EVERY_DOMAIN) is None:
             return
         templates = _not_dropped(self._templates())
@@ -117,7 +117,7 @@ class EveryDomainTables(StoreTables):
             runner.transact(partial(_catch_up, name, _schema_of(templates[name])))
 
     def copies(self) -> Callable[[Transaction], None]:
-        """Returns the work that copies all defaults into a domain that has nothing yet."""
+        """Returns the work that copies all defaults into an empty domain."""
         templates = _not_dropped(self._templates())
 
         def copy(tx: Transaction) -> None:

@@ -21,9 +21,9 @@ UNITS: Final = "ms, s, min, h, day or week"
 
 
 def normalised(value: Any) -> Any:
-    """Returns a duration as it is stored: seconds, or a text where a number alone would be doubted.
+    """Returns a duration as it is stored: seconds, or a text if a bare number would be ambiguous.
 
-    Raises ValueError for a text that is not a duration; other values are judged by their user.
+    Raises ValueError for a text that is not a duration; callers check values of other types.
 
     >>> normalised("1 day"), normalised("86400000 ms"), normalised("1.5 s"), normalised("400 days")
     (86400, 86400, 1.5, '34560000 s')

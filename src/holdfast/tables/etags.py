@@ -18,7 +18,7 @@ def row_etag(plan: TablePlan, body: bytes, static_value: bytes | None) -> str:
 
 
 def check_tags(**given: Any) -> bool:
-    """Returns whether there are tags to compare. Raises unless each is a text, or None."""
+    """Returns whether there are tags to compare; raises for a tag that is neither text nor None."""
     for name, tags in given.items():
         if tags is not None and not isinstance(tags, str):
             raise InvalidTableRequest(
@@ -28,7 +28,7 @@ def check_tags(**given: Any) -> bool:
 
 
 def require(etag: str | None, if_match: str | None, if_none_match: str | None) -> None:
-    """Raises unless a row with that etag, None if there is no row, is the one that is asked for."""
+    """Raises `PreconditionFailed` unless the row's etag (None without a row) is as asked for."""
     if not matches(etag, if_match, if_none_match):
         found = "There is no such row" if etag is None else f"The row has the etag {etag}"
         raise PreconditionFailed(found)
@@ -41,7 +41,7 @@ def matches(etag: str | None, if_match: str | None, if_none_match: str | None) -
         if if_match.strip() != "*" and etag not in _tags(if_match):
             return False
     if if_none_match is not None and etag is not None:
-        # What a proxy has compressed comes back with a weak tag, which here is as good as a strong.
+        # A proxy that compresses an answer makes its tag weak; here it counts like a strong one.
         return if_none_match.strip() != "*" and etag not in _tags(if_none_match, weak=True)
     return True
 

@@ -1,8 +1,8 @@
 """Builds an index of a table that has rows, in bounded steps, while writes go on.
 
-From the moment that the index is in the schema every write keeps it, as if it were complete. A step
-writes the entries of the rows that it passes, which writes may have written already, and nothing
-else, so the two may happen in any order.
+As soon as the index is in the schema, every write maintains it as if it were complete. A step only
+writes the entries of the next rows, some of which writes may have written before, so steps and
+writes can come in any order.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ _BUILD: Final = msgspec.msgpack.Decoder(BuildRecord)
 
 
 def add_index(tx: Transaction, plan: TablePlan, name: str, elements: Any) -> None:
-    """Adds a secondary index that is built from now on; the schema's version grows by one."""
+    """Adds a secondary index and starts to build it; the schema's version grows by one."""
     check_name(name, "index")
     if name in plan.indexes:
         raise InvalidTableSchema(f"{plan.name} has a secondary index {shown(name)} already")
@@ -57,7 +57,7 @@ def add_index(tx: Transaction, plan: TablePlan, name: str, elements: Any) -> Non
 
 
 def build_step(tx: Transaction, plan: TablePlan, index_id: int) -> bool:
-    """Writes the entries of some more rows; True if nothing is left to do."""
+    """Writes the entries of the next rows; returns True if nothing is left to do."""
     key = keys_of(tx.space).build(plan.number, index_id)
     value = tx.get(key)
     index = next((i for i in plan.indexes.values() if i.id == index_id), None)
@@ -73,7 +73,7 @@ def build_step(tx: Transaction, plan: TablePlan, index_id: int) -> bool:
     try:
         _write_entries(tx, plan, index, rows, build)
     except RowKeyTooLong as error:
-        # No row may silently be missing, so the index stays incomplete and says why.
+        # A row must never be missing silently, so the index stays incomplete and tells the reason.
         problem = msgspec.structs.replace(build, problem=error.message)
         tx.put(key, msgspec.msgpack.encode(problem))
         return True
@@ -87,7 +87,7 @@ def build_step(tx: Transaction, plan: TablePlan, index_id: int) -> bool:
 
 
 def progress(reader: Reader, plan: TablePlan, name: str) -> IndexProgress:
-    """Returns how far the building of an index has come. Reads 2 keys."""
+    """Returns the progress of an index build. Reads 2 keys."""
     index = plan.indexes.get(name) if isinstance(name, str) else None
     if index is None or index.id is None:
         raise IndexNotFound(f"{plan.name} has no secondary index {shown(name)}")

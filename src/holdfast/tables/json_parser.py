@@ -1,4 +1,4 @@
-"""JSON as it comes from outside: integers exact, other numbers as `Decimal` until their type is
+"""Parses JSON from outside: integers stay exact, other numbers are `Decimal` until their type is
 known.
 """
 
@@ -37,7 +37,8 @@ def parse_json(body: bytes) -> Any:
 def _parse_slowly(body: bytes) -> Any:
     """Parses what the fast parser refuses.
 
-    It takes lone surrogates, so that the type can name the attribute, and its errors say where.
+    It accepts lone surrogates, so that a later check can name the attribute, and its errors give
+    the position.
     """
     try:
         return json.loads(

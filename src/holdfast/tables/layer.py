@@ -27,8 +27,8 @@ from holdfast.tables.versions import Versions
 class Tables:
     """Typed rows with hash, range and static keys, secondary indexes, retention and TTL.
 
-    Rows come and go as dicts. Values are Python's own (`str`, `bytes`, `bool`, `int`, `Decimal`,
-    `float`, `UUID`, aware `datetime`, lists for sets); their JSON forms are taken as well.
+    Rows are dicts. Values are plain Python (`str`, `bytes`, `bool`, `int`, `Decimal`, `float`,
+    `UUID`, aware `datetime`, lists for sets); their JSON forms are accepted too.
     """
 
     def __init__(self, tx: Transaction, versions: Versions | None = None) -> None:
@@ -39,11 +39,11 @@ class Tables:
 
     @operation(role="admin")
     def create(self, schema: Mapping[str, Any], *, table: str | None = None) -> CreateResult:
-        """Creates a table, or migrates it if there is one with another schema.
+        """Creates a table, or migrates an existing one to the new schema.
 
-        The table's name is `schema["table"]` unless `table` says otherwise. Raises
-        `InvalidTableSchema` if the schema breaks a rule and `SchemaUpgradeRejected` if the table
-        can't be changed to it; then nothing has changed. Reads 2 keys, writes 4.
+        The table's name is `table`, by default `schema["table"]`. Raises `InvalidTableSchema` if
+        the schema is invalid, and `SchemaUpgradeRejected` if the table can't be changed to it; then
+        nothing changes. Reads 2 keys, writes 4.
         """
         return catalogue.create(self._tx, schema, table)
 
@@ -63,16 +63,15 @@ class Tables:
 
     @operation(role="admin")
     def drop(self, table: str) -> bool:
-        """Drops a table with all its rows and says whether there was one.
+        """Drops a table with all its rows and returns whether it existed.
 
-        It is gone at once; what it stored is removed in bounded steps from then on. Reads 2 keys,
-        writes 3.
+        The table is gone at once; its rows are removed in bounded steps. Reads 2 keys, writes 3.
         """
         return catalogue.drop(self._tx, table)
 
     @operation(reads=True)
     def names(self, *, after: str | None = None, limit: int = DEFAULT_PAGE_ROWS) -> list[str]:
-        """Returns the names of the tables, in order: at most `limit`, from those after `after`.
+        """Returns the names of the tables, in order: at most `limit`, beginning after `after`.
 
         Reads 1 key for each.
         """
@@ -82,8 +81,8 @@ class Tables:
     def facts(self, table: str) -> Facts:
         """Returns how many rows, bytes, index entries and rows that will expire a table has.
 
-        Rows that have expired count until they are removed. Reads 5 keys, however large the table
-        is: every write keeps these figures.
+        Rows that have expired count until they are removed. Every write maintains these figures, so
+        it reads 5 keys, however large the table is.
         """
         return catalogue.facts(self._tx, catalogue.find(self._tx, table))
 
@@ -91,15 +90,15 @@ class Tables:
     def add_index(self, table: str, index: str, elements: Sequence[Mapping[str, Any]]) -> None:
         """Adds a secondary index to a table that has rows; it is built in bounded steps.
 
-        Writes keep it from now on. Queries on it raise `IndexBuilding` until it is complete; the
-        schema's version grows by one. Writes 3 keys.
+        Writes maintain it from now on; queries on it raise `IndexBuilding` until it is complete.
+        The schema's version grows by one. Writes 3 keys.
         """
         plan = catalogue.find_to_write(self._tx, table)
         index_build.add_index(self._tx, plan, index, elements)
 
     @operation(reads=True)
     def index_progress(self, table: str, index: str) -> IndexProgress:
-        """Returns how far the building of an index has come. Reads 3 keys."""
+        """Returns the progress of an index build. Reads 3 keys."""
         return index_build.progress(self._tx, catalogue.find(self._tx, table), index)
 
     # --- rows ------------------------------------------------------------------------------------
@@ -116,16 +115,16 @@ class Tables:
         return_old: bool = False,
         form: Form = "python",
     ) -> PutResult:
-        """Writes one row: what is named replaces what is stored, None removes it, the rest stays.
+        """Writes one row: sets the given attributes, None removes one, all others stay.
 
-        Every key attribute must be there; a version attribute that is left out gets the time of
-        this write. `_ttl` sets the seconds that the row has to live. `{"incr": 1}` adds to a
-        number, `{"add": [...], "remove": [...]}` changes a set. `if_` is "not exists", "exists" or
-        an object of predicates; if it is not met nothing is written and `applied` is False.
+        Every key attribute must be given, except a version attribute, which defaults to the time of
+        this write. `_ttl` is the row's time to live in seconds. `{"incr": 1}` adds to a number,
+        `{"add": [...], "remove": [...]}` changes a set. `if_` is "not exists", "exists" or an
+        object of predicates; if it does not hold, nothing is written and `applied` is False.
         `if_match` and `if_none_match` compare etags and raise `PreconditionFailed`.
 
-        Reads the table and the row (not if its version is new), writes 1 key and 2 counters, and
-        what statics, indexes and the retention policy ask for.
+        Reads the table and the row (unless its version is new), writes 1 key and 2 counters, and
+        what statics, indexes and the retention policy need.
         """
         plan = catalogue.find_to_write(self._tx, table)
         if if_ is None and if_match is None and if_none_match is None and not return_old:
@@ -171,9 +170,10 @@ class Tables:
     ) -> Page:
         """Returns one page of rows: a slice of the primary index, or of a secondary one.
 
-        `attributes` fixes the hash key, then the first ranges, then bounds the next one with
-        `lt le gt ge between`; None is the whole table. `next` continues an earlier page.
-        `form="json"` gives every value in its JSON form. Reads the table and the rows returned.
+        `attributes` gives the hash key, then any number of range elements in order; the last one
+        may have bounds: `lt le gt ge between`. None selects the whole table. `next` continues an
+        earlier page. `form="json"` returns every value in its JSON form. Reads the table and the
+        rows returned.
         """
         plan = catalogue.find(self._tx, table)
         if (
@@ -213,9 +213,10 @@ class Tables:
     ) -> DeleteResult:
         """Deletes all rows of a slice of the primary index, with their index entries.
 
-        With nothing but the hash key its static values go too. `if_`, `if_match` and
-        `if_none_match` are as in `put`; on a row they need its whole primary key. Reads the table
-        and 1 key for each row; deletes 1, and 1 for each index entry, and writes 3 counters.
+        If only the hash key is given, its static values are deleted too. `if_`, `if_match` and
+        `if_none_match` are those of `put`; a condition on a row needs its whole primary key. Reads
+        the table and 1 key for each row; deletes 1, and 1 for each index entry, and writes 3
+        counters.
         """
         plan = catalogue.find_to_write(self._tx, table)
         delete = deletes.prepare(
@@ -238,9 +239,9 @@ class Tables:
         """Runs up to 1,000 puts and deletes on any tables of the space, all or nothing.
 
         Each is `{"op": "put" | "delete", "table": ..., "attributes": ..., "if": ...}`. Conditions
-        look at what was stored before the batch; if one is not met nothing is written and `failed`
-        is the number of its operation. Costs what each does alone, with the table read and the
-        counters written once.
+        apply to what was stored before the batch; if one does not hold, nothing is written and
+        `failed` is the number of its operation. Costs what each operation does alone, but reads the
+        table and writes the counters once.
         """
         return batches.run(self._tx, operations, self._make_version)
 
@@ -256,11 +257,11 @@ class Tables:
         index: str | None = None,
         form: Form = "json",
     ) -> Page:
-        """Returns the page of a URL: the decoded `values` of its path and its raw query string.
+        """Returns the page of a URL, given the decoded values of its path and its raw query string.
 
-        `get_by_url("revisions", ["Main_Page"], "rev.gt=7&limit=20")` asks as RESTBase's clients
-        do: values fix the first elements of the index, parameters say the rest. Reads the table and
-        the rows returned.
+        `get_by_url("revisions", ["Main_Page"], "rev.gt=7&limit=20")` asks as RESTBase's clients do:
+        the path gives the first elements of the index, the query the rest. Reads the table and the
+        rows returned.
         """
         plan = catalogue.find(self._tx, table)
         query = urls.query_of(self._tx, plan, index, list(values), query_string)

@@ -12,9 +12,9 @@ DEFAULT      (name)                          -> DefaultRecord  the schema by def
 NO_DEFAULT   (name)                          -> nothing        the default does not apply here
 LAST_NUMBER  ()                              -> counter        of tables; no number is used twice
 
-A hash key is the components of the hash attributes in their order, or, if they are long, None and a
-digest: hash keys are never read in order. A range component of order `desc` is the complement of
-its bytes. No key is ever decoded: a row and an entry hold their key attributes too.
+A hash key consists of the components of the hash attributes in order; if they are long, of None and
+a digest, since hash keys are never read in order. A range component of order `desc` is the
+complement of its bytes. No key is ever decoded: rows and entries hold their key attributes too.
 
 A stored row is a header byte (codec in the low bits, flags above), 8 bytes of expiry in
 milliseconds if the header says so, 4 bytes of policy generation if it says so, the fallbacks of a
@@ -134,7 +134,7 @@ def table_keys(space: bytes, number: int) -> TableKeys:
 
 
 def hash_key(components: bytes) -> bytes:
-    """Returns the place of a hash key: its components themselves, or a digest if they are long."""
+    """Returns a hash key as it is stored: its components, or a digest if they are long."""
     if len(components) <= MAX_INLINE_HASH_BYTES:
         return components
     return pack(None) + pack_bytes(blake2b(components, digest_size=_DIGEST_BYTES).digest())

@@ -1,4 +1,4 @@
-"""From one schema of a table to the next: what may change, and what becomes of the record."""
+"""Migrates a table from one schema to the next: what may change, and the new record."""
 
 from typing import Any, NamedTuple
 

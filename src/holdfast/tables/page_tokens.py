@@ -18,7 +18,7 @@ _URL_SAFE: Final = bytes.maketrans(b"+/", b"-_")
 
 
 class Position(NamedTuple):
-    """The end of a page: the last key, and the prefix of its hash key where the walk needs it."""
+    """The end of a page: the last key, and the prefix of its hash key if the scan needs it."""
 
     key: bytes
     hash_prefix: bytes = b""
@@ -67,8 +67,8 @@ def read_token(slice: Slice, distinct: bool, token: Any) -> Position:
 def _sealed(raw: bytes) -> str:
     """Returns the text of a token with a checksum.
 
-    Without it, a token that was cut or changed would be read as another place, and skip or repeat
-    rows.
+    Without it, a truncated or changed token would be read as another position, and rows would be
+    skipped or repeated.
     """
     text = b2a_base64(raw + _checksum(crc32(raw)), newline=False)
     return text.rstrip(b"=").translate(_URL_SAFE).decode()
@@ -77,8 +77,8 @@ def _sealed(raw: bytes) -> str:
 def _digest(slice: Slice, distinct: bool) -> bytes:
     """Returns the digest of table, index, slice and order.
 
-    It guards against mistakes, not against malice: a forged token reads from another place of the
-    same slice.
+    It protects against mistakes, not against attacks: a forged token reads from another position in
+    the same slice.
     """
     at = len(slice.base)
     seed = slice.index.token_seed + slice.reverse + 2 * distinct

@@ -142,11 +142,11 @@ class Index:
         self._range_components = [(element.component, element.id) for element in ranges]
 
     def hash_part(self, values: Values) -> bytes:
-        """Returns the place of a row's hash key below the table or index."""
+        """Returns a row's hash key, as it follows the prefix of the table or index."""
         return hash_key(self._hash_components_of(values))
 
     def key(self, values: Values) -> bytes:
-        """Returns the place of a row below the table or index: hash key, range components."""
+        """Returns a row's key below the table or index: hash key and range components."""
         only = self._only_hash
         if only is not None:
             components = only.component(values[only.id])
@@ -199,7 +199,7 @@ class Index:
 
 
 class TablePlan:
-    """All that is known of a table before its rows are read."""
+    """The compiled schema of a table."""
 
     def __init__(self, record: TableRecord) -> None:
         self.record = record
@@ -410,7 +410,7 @@ def _byte_length(value: Any) -> int:
 
 
 def _fields(attributes: dict[str, Attribute], width: int) -> list[tuple[str, Any]]:
-    """Returns name and type of every id; a removed attribute's values are passed over."""
+    """Returns name and type of every id; the values of removed attributes are skipped."""
     fields: list[tuple[str, Any]] = [(f"_{id}", Any) for id in range(width)]
     for attribute in attributes.values():
         fields[attribute.id] = (attribute.name, attribute.type.hint)
@@ -418,7 +418,7 @@ def _fields(attributes: dict[str, Attribute], width: int) -> list[tuple[str, Any
 
 
 def _decoder(fields: list[tuple[str, Any]]) -> Any:
-    """Decodes an array into a struct, in C. Names that can't be fields get their place as name."""
+    """Returns a decoder of arrays into a struct, in C. A name that can't be a field is replaced."""
     struct = msgspec.defstruct(
         "Row",
         [

@@ -4,12 +4,11 @@ One entry of `POLICIES` says everything about a policy: the members that a schem
 else the schema must have, and what a put removes or expires. One entry of `MEMBERS` says everything
 about a member. The rest of the layer asks a table's `Policy` and knows no policy by name.
 
-A policy is applied in the transaction of every put, to the record or hash key that the put touched.
-Rows that already have an expiry are neither counted nor touched. Once the present policy has been
-applied to a record, that record holds no more rows without expiry than the policy keeps, so the
-next put finds the one row too many and can stop there. Only a record that was last written under
-another policy is read to its end, once: its newest row stores the generation of the policy that was
-applied to it.
+A policy is applied in the transaction of every put, to the record or hash key that was written.
+Rows that already have an expiry are neither counted nor changed. Once the current policy has been
+applied, a record has no more rows without expiry than the policy keeps, so the next put finds at
+most one row too many and can stop there. Only a record that was last written under another policy
+is read to its end, once: its newest row stores the generation of the policy that was applied.
 """
 
 from collections.abc import Callable, Mapping
@@ -33,7 +32,7 @@ Schema = dict[str, Any]
 
 
 class Member(NamedTuple):
-    """A member of a schema's policy beside its type: which numbers fit, and where they go."""
+    """A member of a schema's policy besides its type: which numbers are valid, and its field."""
 
     field: str  # of `Policy`
     per_second: int = 0  # the field's units in a second, if it is a duration; else it is a count
@@ -72,7 +71,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def keeps_all(self) -> bool:
-        """Returns whether rows stay as they are put: then each put may set its own `_ttl`."""
+        """Returns whether the policy keeps all rows; only then may a put set its own `_ttl`."""
         return self._kind.keeps_all
 
     @property
@@ -96,7 +95,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PolicyKind(msgspec.Struct, frozen=True, kw_only=True):
-    """All that the layer asks of one type of policy."""
+    """Everything that the layer needs to know about one type of policy."""
 
     needs: frozenset[str] = frozenset()  # members of the schema's policy
     least_count: int = 0
@@ -188,7 +187,7 @@ def policy_of(schema: dict[str, Any]) -> Policy:
 
 
 def effective_policy(schema: dict[str, Any]) -> dict[str, Any]:
-    """Returns the members of a policy that have an effect: equal policies have equal ones."""
+    """Returns the members of a policy that have an effect, for comparing policies."""
     stated = schema.get("revisionRetentionPolicy") or {"type": "all"}
     needed = POLICIES[stated["type"]].needs
     return {
@@ -270,7 +269,7 @@ def _keep_first_of_hash(policy: Policy, writer: "RowWriter", key: bytes, values:
 def _keep_newest(
     policy: Policy, writer: "RowWriter", written: bytes, begin: bytes, end: bytes
 ) -> None:
-    """Keeps the newest `count` rows without expiry of a range, which has the newest first."""
+    """Keeps the newest `count` rows without expiry of a range that begins with the newest."""
     generation = writer.plan.record.policy_generation
     kept = 0
     superfluous: list[tuple[bytes, StoredRow]] = []

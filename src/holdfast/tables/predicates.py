@@ -34,14 +34,14 @@ def invalid_value(attribute: Attribute, value: Any, error: ValueError) -> Invali
 
 
 def is_operators(attribute: Attribute, value: Any) -> bool:
-    """Returns whether a value is an object of operators. Node's form of a Buffer is a value."""
+    """Returns whether a value is an object of operators; Node's form of a Buffer is not."""
     return isinstance(value, dict) and not (
         attribute.type.kind.takes_buffers and not attribute.type.is_set and is_node_buffer(value)
     )
 
 
 def parse(attribute: Attribute, value: Any, refuse: Callable[[str], TableError]) -> Predicate:
-    """Returns the operators of a predicate; `refuse` makes the error for a shape that is wrong."""
+    """Returns the operators of a predicate; `refuse` makes the error for a malformed one."""
     if not is_operators(attribute, value):
         return [("eq", _operand(attribute, "eq", value))]
     check_operators(attribute, value, refuse)

@@ -155,9 +155,9 @@ def is_met(writer: RowWriter, put: Put, found: FoundRow) -> bool:
 
 
 def write(writer: RowWriter, put: Put) -> Any:
-    """Writes a put whose conditions, if it has any, are met, and returns its version.
+    """Writes a put whose conditions hold, and returns its version.
 
-    A new row of a table with nothing but rows takes the fast path."""
+    A new row of a table without statics, indexes and retention takes the fast path."""
     plan = writer.plan
     if plan.is_simple and put.ttl_ms == UNSET and not put.changes:
         body = plan.pack(put.values)
@@ -216,8 +216,8 @@ def _unknown(plan: TablePlan, name: Any) -> UnknownAttribute:
 
 
 def _raise_first(plan: TablePlan, attributes: Mapping[str, Any]) -> None:
-    """Raises for an attribute that the schema does not have, and else what is wrong with the first
-    bad one in the order of the schema."""
+    """Raises for an attribute that the schema does not have, otherwise for the first invalid one in
+    the order of the schema."""
     for name in attributes:
         if name not in plan.attributes and name != "_ttl":
             raise _unknown(plan, name)

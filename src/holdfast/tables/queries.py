@@ -1,5 +1,5 @@
-"""A query describes one slice of one index: equality on the hash key, then on the first ranges,
-then one range.
+"""Queries: each selects a slice of one index, by equality on the hash key and the first range
+elements, and bounds on the next one.
 """
 
 import math
@@ -36,7 +36,7 @@ _TURNED: Final = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq"}
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A query, whichever protocol it came through."""
+    """A query, as all protocols express it."""
 
     attributes: Mapping[str, Any] | None = None
     proj: str | Sequence[str] | None = None
@@ -91,7 +91,7 @@ def index_of(reader: Reader, plan: TablePlan, name: str | None) -> Index:
 def check_shape(plan: TablePlan, index: Index, query: Query) -> tuple[int, list[str] | None]:
     """Returns the limit of a query and the names of its projection, if it has one.
 
-    Raises what is wrong with anything but its attributes, which come after it.
+    Raises for every problem except those of its attributes, which are checked later.
     """
     limit = _limit(query)
     if not (query.with_ttl is query.distinct is query.count_only is False):
@@ -159,7 +159,7 @@ def slice_of(plan: TablePlan, keys: Keys, index: Index, attributes: Any) -> Slic
 
 
 def set_order(slice: Slice, order: Mapping[str, str]) -> None:
-    """Reverses the slice if every named attribute is in the other order than the index."""
+    """Reverses the slice if the order of every named attribute is the opposite of the index's."""
     free: set[bool] = set()
     for place, element in enumerate(slice.index.ranges):
         if element.name in order and place >= slice.fixed:
@@ -257,8 +257,8 @@ def _hash_operand(element: Element, value: dict[str, Any]) -> Any:
 
 
 def _check_names(index: Index, attributes: Mapping[str, Any]) -> None:
-    """Raises what is wrong with the shape of a query, whatever its values are. The shape is looked
-    at before values, and a missing attribute is the last that is wrong with it."""
+    """Raises for a problem with the shape of a query, whatever its values are. The shape is checked
+    before values, and missing attributes after all else."""
     for name, value in attributes.items():
         if name not in index.elements:
             raise not_in_index(name)

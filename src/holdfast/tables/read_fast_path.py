@@ -1,5 +1,5 @@
-"""The fast path of reads: equality on the first key attributes, maybe bounds on the next one, and
-a limit.
+"""The fast path of reads: equality on the first key attributes, optional bounds on the next one,
+and a limit.
 
 It returns the same page as `reads.get_page`, at half the cost. For any other query (a whole key,
 whose page has an etag; a static attribute; a row that will expire; a large page; any mistake) it

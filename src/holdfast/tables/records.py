@@ -82,7 +82,7 @@ class BatchResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class Page(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One page of a result, in order. `next` is there if the page was cut."""
+    """One page of a result, in order. `next` is set if more rows may follow."""
 
     items: list[Item]
     count: int
@@ -100,8 +100,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class IndexProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """The progress of an index build: `rows` seen of about `total`, and a problem if it can't go
-    on.
+    """The progress of an index build: `rows` done of about `total`, and the problem that stops it,
+    if there is one.
     """
 
     index: str
@@ -112,7 +112,7 @@ class IndexProgress(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Refusal(msgspec.Struct, frozen=True, kw_only=True):
-    """A line that an import could not take."""
+    """A line that an import refused, and why."""
 
     line: int
     code: str

@@ -1,10 +1,10 @@
-"""Which revision of a record is current, and which ones become so when newer ones expire.
+"""The current revision of a record, and the revisions that become current when newer ones expire.
 
-An index of current revisions must find a record by what it is now, also in the moment in which its
-newest revision has expired and nothing has been written since. So it has an entry for the newest
+An index of current revisions must find a record by its current values, even when its newest
+revision has just expired and nothing has been written since. So it has an entry for the newest
 stored revision and for each of its *fallbacks*: older revisions that outlive all newer ones. The
-newest row keeps the list of them, newest first, each with a later expiry than the one before; a row
-that never expires ends it. Most records have none, and cost nothing.
+newest row stores the list of fallbacks, newest first, each with a later expiry than the one before;
+a row that never expires ends the list. Most records have none, and cost nothing extra.
 
 An entry that belongs to a fallback is marked as uncertain: a read of it looks at the record.
 """
@@ -26,7 +26,7 @@ _ITEM_BYTES: Final = VERSION_BYTES + 8
 
 
 class ChainMember(NamedTuple):
-    """A revision that is current until newer ones come or it expires; `until` is in ms."""
+    """A revision that is current until a newer one is written or it expires, at `until` in ms."""
 
     key: bytes
     until: int
@@ -78,7 +78,7 @@ def chain_with(
 
 
 def outliving(reader: Reader, key: bytes, longest: int) -> Iterator[ChainMember]:
-    """Yields the rows behind `key`, of the same record, that outlive `longest` and each other."""
+    """Yields later rows of the same record that outlive `longest` and those yielded before."""
     if longest == NEVER:
         return
     end = prefix_range(key[:-VERSION_BYTES])[1]

@@ -1,9 +1,9 @@
 """The bytes of a stored row, static record or index entry: header, expiry, policy generation,
 fallbacks, values.
 
-The header byte has the codec in its low bits and says what else follows. Values that never expire,
-are not compressed and were written under the table's first policy have the header 0, and nothing
-but it is looked at.
+The header byte has the codec in its low bits and says what else follows. Rows that never expire,
+are not compressed and were written under the table's first policy have the header 0: their values
+follow at once.
 """
 
 import struct
@@ -87,7 +87,7 @@ def encode(
     generation: int = 0,
     uncertain: bool = False,
 ) -> StoredRow:
-    """`body` in its stored form, compressed if the codec makes it smaller."""
+    """Returns `body` in its stored form, compressed if the codec makes it smaller."""
     if codec:
         codec, body = compression.compress(codec, body)
     elif not (expires_ms or generation or uncertain):

@@ -1,6 +1,6 @@
 """Writes rows of one table together with their index entries, expiry and the table's counts.
 
-These hold after every change, and are relied on here and in `index_build.py`:
+These invariants hold after every change; this module and `index_build.py` rely on them:
 * an index of all rows has one entry for each stored row whose declared attributes are not null;
 * an index of current revisions has the entries of each record's newest *stored* row and of its
   fallbacks (`revisions.py`): one, unless that row expires before older ones do.
@@ -74,7 +74,7 @@ class RowWriter:
     # --- changing --------------------------------------------------------------------------------
 
     def write_row(self, key: bytes, row: StoredRow, values: Values, old: StoredRow | None) -> None:
-        """Puts `row` in the place of `old`, which is None if nothing was stored there."""
+        """Writes `row`, replacing `old`, which is None if nothing was stored under the key."""
         if self.plan.current_indexes:
             row = self._move_current(key, row, values, old)
         self.tx.put(key, row.value)
@@ -128,7 +128,7 @@ class RowWriter:
                 self._move_entry(index, values, row, values, expiring)
 
     def settle(self, key: bytes, row: StoredRow, generation: int) -> None:
-        """Notes on a record's newest row that the policy of this generation was applied to all."""
+        """Stores in a record's newest row that the policy of this generation has been applied."""
         self.tx.put(key, row.of_generation(generation).value)
         self._counts[layout.BYTES] += 0 if row.generation else 4
 
@@ -173,8 +173,8 @@ class RowWriter:
         self._replace_entries(was, self._members(after))
 
     def _remove_expired(self, record: bytes) -> set[bytes]:
-        """Removes what has expired in front of the first live revision of a record. It would be
-        removed soon anyway; here it would have to keep the list of fallbacks."""
+        """Removes expired revisions before the first live one of a record. They would be removed
+        soon anyway; left here, they would have to hold the list of fallbacks."""
         removed = set()
         while following := self.newest(record, 1):
             [(key, row)] = following
@@ -217,8 +217,8 @@ class RowWriter:
     def _move_current(
         self, key: bytes, row: StoredRow, values: Values, old: StoredRow | None
     ) -> StoredRow:
-        """Makes the entries of a record right for a row that is about to be put, and returns the
-        row as it is to be stored."""
+        """Updates the entries of a record for a row that is about to be put, and returns the row in
+        the form to store."""
         newest = self.newest(self.record_of(key), 1)
         before = revisions.chain_of(*newest[0]) if newest else []
         if before and key > before[0].key and before[0].until == revisions.NEVER:
@@ -273,7 +273,7 @@ class RowWriter:
                     self.tx.put(self._places.entries + key, value)
 
     def list_chain(self, key: bytes, row: StoredRow) -> list[ChainEntry]:
-        """Returns the chain of a record by its newest row, which gets the list of it."""
+        """Returns the chain of a record, and stores its list of fallbacks in the newest row."""
         ends = revisions.until(row)
         chain = [ChainMember(key, ends), *revisions.outliving(self.tx, key, ends)]
         self._list_fallbacks(key, row, chain)

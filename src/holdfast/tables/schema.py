@@ -1,4 +1,4 @@
-"""From a submitted schema to the normalised one, with a reason for every refusal."""
+"""Checks and normalises a submitted schema; an error says why it is refused."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -33,9 +33,9 @@ def normalise(
 ) -> tuple[Schema, list[str]]:
     """Returns the schema that is stored for `table`, and a warning for each unknown member.
 
-    Only what section 3.3 of the specification names is changed, and durations become seconds; the
-    rest comes back as it was sent. `before` is the schema that the table has: what it says already
-    is taken again, also where a new schema would be refused today.
+    Fills in the defaults that section 3.3 of the specification names, and converts durations to
+    seconds; all else is stored as it was sent. `before` is the table's present schema: what it
+    contains is accepted again, even where a new schema would be refused.
     """
     check_name(table, "table")
     if not isinstance(submitted, Mapping):
@@ -75,7 +75,7 @@ def normalise(
 
 
 def _refuse_misspelt(schema: Schema, before: Schema) -> None:
-    """Raises for a member that looks like a known one, and would have no effect."""
+    """Raises for an unknown member that looks like a misspelt known one."""
     _refuse_near(schema, _KNOWN, before, "member")
     options, known_options = schema["options"], before.get("options", {})
     _refuse_near(options, _OPTIONS, known_options, "option")

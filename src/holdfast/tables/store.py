@@ -1,4 +1,4 @@
-"""The tables of a store: each operation one transaction, and long work in several."""
+"""Tables on a store: one transaction per operation, and several for long work."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -23,7 +23,7 @@ else:
 
 
 class StoreTables(_PerCall):
-    """The tables of one space. `versions` makes the automatic versions of the whole open store."""
+    """The tables of one space. `versions` makes the automatic versions for the whole store."""
 
     def __init__(self, runner: Runner, versions: Versions | None = None) -> None:
         self._runner = runner
@@ -43,9 +43,9 @@ class StoreTables(_PerCall):
         distinct: bool = False,
         form: Form = "python",
     ) -> Iterator[Item]:
-        """Yields all rows of a slice, one after the other, on one snapshot and in constant memory.
+        """Yields all rows of a slice from one snapshot, in constant memory.
 
-        The snapshot is held until the iterator is used up or closed.
+        The snapshot is held until the iterator is exhausted or closed.
         """
         query = Query(
             attributes=attributes,
@@ -95,10 +95,10 @@ class StoreTables(_PerCall):
     ) -> ImportReport:
         """Puts the rows of NDJSON lines, 1,000 in a transaction, and reports the refused ones.
 
-        What `export` wrote can be imported. Blank lines are passed over; refused lines are named
-        by their number, the first 1,000 of them. With `atomic`, all lines are one transaction of at
-        most 64 MiB, and the first refused line raises `BadDump` and undoes it. Reads 1 key for each
-        row; writes 1, and 1 for each index entry.
+        It reads what `export` writes. Blank lines are skipped; the report lists the first 1,000
+        refused lines by number. With `atomic`, all lines are one transaction of at most 64 MiB: the
+        first refused line raises `BadDump`, and nothing is imported. Reads 1 key for each row;
+        writes 1, and 1 for each index entry.
         """
         self.schema(table)  # or there is no table to put them into, however few they are
         numbered = transfer.numbered(lines)
@@ -115,11 +115,11 @@ class StoreTables(_PerCall):
 
     @operation(role="admin")
     def build_index(self, table: str, index: str) -> IndexProgress:
-        """Builds an index that `add_index` has begun, step by step, and returns when it is
+        """Builds an index that `add_index` has added, step by step, and returns when it is
         complete.
 
-        Without this call the steps are done by the server's background task, or along with later
-        writes. Reads 1 key for each row, writes 1 for each index entry.
+        Without this call, the server's background task or later writes do the same. Reads 1 key for
+        each row, writes 1 for each index entry.
         """
         while True:
             progress = self.index_progress(table, index)

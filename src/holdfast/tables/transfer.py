@@ -1,4 +1,4 @@
-"""Rows as lines: export as NDJSON or CSV, import of NDJSON."""
+"""Exports rows as lines of NDJSON or CSV, and imports lines of NDJSON."""
 
 import csv
 import io
@@ -61,7 +61,7 @@ def import_lines(
     lines: list[tuple[int, bytes]],
     make_version: Callable[[], Any],
 ) -> tuple[int, list[Refusal]]:
-    """Puts one row for each numbered line; a line that is refused changes nothing."""
+    """Puts one row for each numbered line; returns how many were put, and the refused lines."""
     writer = RowWriter(tx, catalogue.find_to_write(tx, table))
     rows, refusals = 0, []
     for number, line in lines:

@@ -1,6 +1,6 @@
-"""The types of attributes, each with all that the layer asks of a type.
+"""The types of attributes, each with everything that the layer needs to know about it.
 
-A type is one entry of `ATTRIBUTE_KINDS`; for each there is a set of it, `set<string>` for example.
+A type is one entry of `ATTRIBUTE_KINDS`; each also exists as a set, for example `set<string>`.
 """
 
 import json
@@ -46,7 +46,7 @@ _BIG_INTEGER: Final = 2
 
 
 class AttributeKind(msgspec.Struct, frozen=True, kw_only=True):
-    """All facts about one type of attribute. There are sets of each, too."""
+    """All facts about one type of attribute, and about sets of it."""
 
     accept: Convert  # anything to the stored value; ValueError says what is wrong
     accept_key: Convert | None = None  # like `accept`, in a key; None: it is `accept`
@@ -84,7 +84,7 @@ class AttributeType(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def plain_text(value: Decimal) -> str:
-    """Returns plain notation, unless it would need more than 40 zeros.
+    """Returns a decimal in plain notation, unless that would need more than 40 zeros.
 
     >>> plain_text(Decimal("1.40")), plain_text(Decimal("1E-3")), plain_text(Decimal("1E+41"))
     ('1.40', '0.001', '1E+41')
@@ -314,7 +314,7 @@ def without(kind: AttributeKind, members: list[Any], removed: list[Any]) -> list
 
 
 def increased(type: AttributeType, value: Any, amount: Any) -> Any:
-    """Returns `value` plus `amount`, exact where the type is exact; no value counts as 0."""
+    """Returns `value` plus `amount`, exactly if the type is exact; a missing value counts as 0."""
     kind = type.kind
     if type.is_set or kind.zero is None:
         raise ValueError(f"a {type.name} can't be increased, only numbers can")

@@ -1,7 +1,7 @@
-"""Queries by URL: values fix the first elements of an index, parameters say the rest.
+"""Queries by URL: the path gives the first elements of an index, the query string the rest.
 
-The query string is the raw one of a request: a framework that decodes it first loses the difference
-between a comma in a name and one between names.
+The query string must be the raw one of the request: once it is decoded, a comma in a name can't be
+told from a comma between names.
 """
 
 import re

@@ -1,9 +1,8 @@
-"""The values that each type accepts, from Python's own or their JSON form to the stored one.
+"""Converts values of each type, plain Python or JSON forms, to the stored form.
 
-A function here is given anything at all and returns the stored value, or raises ValueError with a
-sentence about what the type takes. Numbers never pass through a double on their way to an exact
-type: the reader of JSON hands numbers with fraction or exponent over as `Decimal`, made from their
-text.
+A function here takes any object and returns the stored value, or raises ValueError with a sentence
+about what the type accepts. A number never passes through a double on its way to an exact type: the
+JSON parser returns numbers with a fraction or an exponent as `Decimal`, made from their text.
 """
 
 import math
@@ -158,7 +157,7 @@ def accept_varint(value: Any) -> int:
 
 
 def accept_decimal(value: Any) -> Decimal:
-    """Keeps the scale that was written, in the one form that reads back as the same text."""
+    """Returns a decimal with the scale that was written, so that it reads back as the same text."""
     number = _as_decimal(value)
     if not number.is_finite():
         raise ValueError("a decimal is finite")
@@ -180,8 +179,8 @@ def accept_decimal(value: Any) -> Decimal:
 def _counted_digits(digits: tuple[int, ...], exponent: int) -> int:
     """Returns how many digits a decimal has.
 
-    Zeros that plain notation writes for an exponent do not count: a value that was read can be
-    put again.
+    Zeros that plain notation adds for an exponent do not count, so that a value that was read can
+    be put back.
     """
     if len(digits) <= MAX_DECIMAL_DIGITS or exponent < 0:
         return len(digits)

@@ -1,4 +1,4 @@
-"""Versions are version 1 UUIDs: made by the clock, taken apart, the first and last of a moment."""
+"""Versions are version 1 UUIDs: makes them, reads their time, and bounds those of a time."""
 
 import secrets
 import threading
@@ -25,10 +25,10 @@ def version_attribute(schema: dict[str, Any]) -> str | None:
 
 
 class Versions:
-    """Makes the versions of one open store: strictly increasing, even if the clock stops or
-    jumps back.
+    """Makes the versions of one open store, strictly increasing even if the clock stops or jumps
+    back.
 
-    Clock sequence and node are random, so that two processes on one store never make the same.
+    Clock sequence and node are random, so that two processes never make the same version.
     """
 
     def __init__(self) -> None:

@@ -1,9 +1,9 @@
 """Classes that jobs name by their dotted names, as Qless' worker runs them; only below a prefix.
 
-`klass` comes from the queue, and so from anybody who may put. Therefore nothing is imported unless
-the operator has allowed it: `holdfast worker --allow shop.jobs`. The static method named like the
-queue is called with the job, else the one named `process`. A method that returns without settling
-its job completes it; an exception fails the job at once.
+`klass` comes from the queue, and so from anyone who may put jobs. Therefore nothing is imported
+unless the operator has allowed it: `holdfast worker --allow shop.jobs`. The static method named
+like the queue is called with the job, otherwise the one named `process`. A method that returns
+without settling its job completes it; an exception fails the job at once.
 """
 
 import importlib
@@ -63,7 +63,7 @@ class ClassJob:
         return self.data[name]
 
     def complete(self, next: str | None = None, **options: Any) -> str:
-        """Completes the job, or moves it on to the queue `next`."""
+        """Completes the job, or moves it to the queue `next`."""
         if next is not None:
             options["next"] = next
         return str(self._settle("complete", **options))
@@ -77,7 +77,7 @@ class ClassJob:
         return int(self._settle("retry", delay=delay))
 
     def heartbeat(self) -> None:
-        """Renews the lock, which the worker does by itself."""
+        """Renews the lock; the worker also does so by itself."""
         self._run.heartbeat()
 
     def _settle(self, how: str, *args: Any, **options: Any) -> Any:

@@ -1,5 +1,5 @@
-"""Announcements: a worker tells its store every few seconds that it is alive, what it runs, and how
-many runs have ended."""
+"""Announcements: every few seconds a worker tells its store that it is alive, what it is running,
+and how many runs have ended."""
 
 import logging
 import os
@@ -67,7 +67,7 @@ class Announcements:
             self._counts.write()
 
     def record(self) -> WorkerProgram:
-        """Returns what the worker is and does now."""
+        """Returns the record of the worker: what it serves, and what it is running now."""
         worker = self._worker
         return WorkerProgram(
             name=worker.name,

@@ -23,7 +23,8 @@ class AsyncSlot:
         self._running: Running | None = None
 
     def start(self, attempt: Attempt) -> None:
-        """Begins a run. Providers are called here, because they may need the loop themselves."""
+        """Begins a run. Provided objects are made in this thread, since making one may need the
+        loop."""
         ended = attempt.prepare()
         if ended is not None:
             self._done(finished(self, attempt, lambda: ended))

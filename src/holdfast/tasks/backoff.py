@@ -28,8 +28,8 @@ def exponential(
 ) -> Backoff:
     """Returns a backoff that waits `first` seconds, then `factor` times as long, up to `most`.
 
-    Each wait is longer or shorter by a random part of up to `jitter`, so that jobs that failed
-    together don't come back together.
+    Each wait is randomly longer or shorter, by up to the fraction `jitter`, so that jobs that
+    failed together don't come back together.
 
     >>> wait = exponential(first=1, most=60, jitter=0)
     >>> [wait(attempt, OSError()) for attempt in (1, 2, 3, 50)]
@@ -50,7 +50,7 @@ def exponential(
 def backoff_of(given: Backoff | Sequence[float] | float) -> Backoff:
     """Returns the backoff that a task was given: a function, seconds, or a sequence of seconds.
 
-    After the last of a sequence, the last is used again.
+    When a sequence is used up, its last element is used again.
 
     >>> wait = backoff_of([1, 10])
     >>> [wait(attempt, OSError()) for attempt in (1, 2, 3)]

@@ -1,8 +1,8 @@
 """The program of a process slot: `python -m holdfast.tasks.child JOBS REPORTS SOURCE DIR`.
 
-JOBS and REPORTS are the numbers of two open pipes; DIR is the folder for sandboxes. The program
-ends when its parent closes the first pipe, or is gone. Signals to the group of processes are the
-parent's business: it hands the job back.
+JOBS and REPORTS are the file descriptors of two pipes; DIR is the folder for sandboxes. The program
+ends when its parent closes the first pipe or is gone. It ignores signals to the process group: the
+parent handles them, and hands the job back.
 """
 
 import contextlib
@@ -48,8 +48,8 @@ def main(words: list[str]) -> None:
 
 
 def _open_store(runtime: Runtime, job: Job, source: Source, opened: contextlib.ExitStack) -> None:
-    """Opens the store for the first task that asks for it: a folder that one process has open is
-    faster than one that several share."""
+    """Opens the store for the first task that needs it: a folder is faster while only one process
+    has it open."""
     task = runtime.tasks.find(job.klass)
     needs = task is not None and not _NEED_STORE.isdisjoint(task.parameters.kinds)
     if needs and runtime.where is None:

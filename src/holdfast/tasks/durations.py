@@ -4,7 +4,7 @@ __all__ = ["days", "hours", "minutes", "weeks"]
 
 
 def minutes(count: float) -> float:
-    """Returns the seconds of so many minutes.
+    """Returns a number of minutes in seconds.
 
     >>> minutes(1.5)
     90.0
@@ -13,7 +13,7 @@ def minutes(count: float) -> float:
 
 
 def hours(count: float) -> float:
-    """Returns the seconds of so many hours.
+    """Returns a number of hours in seconds.
 
     >>> hours(2)
     7200.0
@@ -22,7 +22,7 @@ def hours(count: float) -> float:
 
 
 def days(count: float) -> float:
-    """Returns the seconds of so many days of 24 hours.
+    """Returns a number of days of 24 hours in seconds.
 
     >>> days(7)
     604800.0
@@ -31,7 +31,7 @@ def days(count: float) -> float:
 
 
 def weeks(count: float) -> float:
-    """Returns the seconds of so many weeks.
+    """Returns a number of weeks in seconds.
 
     >>> weeks(1) == days(7)
     True

@@ -51,7 +51,7 @@ class EventLoop:
             return self._loop
 
     def close(self) -> None:
-        """Cancels what runs and ends the thread. A second call does nothing."""
+        """Cancels running coroutines and ends the thread. A second call does nothing."""
         with self._lock:
             loop, self._loop = self._loop, None
             thread, self._thread = self._thread, None

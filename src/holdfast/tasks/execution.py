@@ -1,4 +1,4 @@
-"""Execution: from a job that was popped to the report of what became of it.
+"""Execution: runs the task of a popped job and makes the report of its outcome.
 
 Everything that runs tasks goes through `Attempt`: thread slots, asyncio slots, process slots, the
 inline runner and workflows. The logic is written once, as a generator that yields what has to be
@@ -82,14 +82,14 @@ class Runtime:
         self.middleware = tasks.middleware
 
     def use(self, where: "Space | ClientSpace | None") -> None:
-        """Sets the store of the runs; None where no task has asked for it yet."""
+        """Sets the store of the runs; None until a task needs it."""
         self.where: Any = where
         self.is_remote = not isinstance(where, Space)
         self.is_scripted = getattr(where, "is_scripted", False)  # a Redis with Qless' script
         self.clock = where.read_clock if isinstance(where, Space) else time.time
 
     def check(self) -> None:
-        """Refuses tasks that can't run here, and annotations that can't be read."""
+        """Raises for tasks that can't run here, and for annotations that can't be read."""
         if self.is_scripted:
             check_redis_restrictions(self.tasks)
         for task in self.tasks:
@@ -113,7 +113,7 @@ class Runtime:
         return Attempt(self, job, run, task)
 
     def close(self) -> None:
-        """Closes what was provided, and the event loop, and removes sandboxes."""
+        """Closes the provided objects and the event loop, and removes sandboxes."""
         self.provided.close()
         self.loop.close()
         self.sandboxes.close()
@@ -137,7 +137,7 @@ class Attempt:
     # --- running ----------------------------------------------------------------------------------
 
     def execute(self) -> Outcome:
-        """Runs the task and returns what becomes of its job."""
+        """Runs the task and returns the outcome for its job."""
         flow = self._flow(is_async=False)
         run = self._runtime.loop.run
         try:
@@ -170,7 +170,7 @@ class Attempt:
             return outcome
 
     def prepare(self) -> Outcome | None:
-        """Reads the arguments and makes what is provided; returns the outcome if that ends the run.
+        """Decodes arguments and makes provided objects; returns an outcome if that ends the run.
 
         A second call does nothing.
         """
@@ -196,7 +196,7 @@ class Attempt:
         return None
 
     def _remember(self) -> None:
-        """Gives the run of a workflow what earlier runs have remembered."""
+        """Loads what earlier runs of a workflow have remembered."""
         from holdfast.tasks.workflow_memory import Memory  # most workers need none
 
         assert self.task is not None
@@ -211,7 +211,7 @@ class Attempt:
         self.run.remember_with(memory)
 
     def report(self, outcome: Outcome) -> Report | None:
-        """Returns what the store is told; None if the run has committed itself or was lost."""
+        """Returns the report for the store; None if the run has committed itself or was lost."""
         if self.is_settled or outcome.what == "lost":
             return None
         told = self.run.take_told()
@@ -278,7 +278,7 @@ class Attempt:
                     if outcome is not None:
                         self._tell_middleware(outcome)
         except BaseException as error:
-            # What a context raised when it was left counts too, unless the task was done.
+            # An exception on leaving a context counts too, unless the task had already committed.
             is_its_own = outcome is not None and (
                 outcome.error is error or isinstance(error, Parked)
             )
@@ -395,7 +395,7 @@ class Attempt:
         return Outcome(what="complete", result=plain, result_ttl=self.task.options_given.result_ttl)
 
     def judge(self, error: BaseException) -> Outcome:
-        """Returns what becomes of the job after an exception, or after one stopped the run."""
+        """Returns the outcome for the job after an exception, or after the run was stopped."""
         stopped = self.run.stopped
         if self.run.is_lost:
             return Outcome(what="lost", error=error)
@@ -468,8 +468,8 @@ class _Undone(Exception):
 def _unknown_task(job: Job) -> Outcome:
     """Hands back a job whose task this worker does not have: another one may have it.
 
-    While a new version is rolled out, workers of the old one see its jobs. After an hour the job
-    fails. The time is read from the job's history, whose last entry is that it was popped.
+    During a rollout, workers of the old version see jobs of the new one. After an hour the job
+    fails. The time comes from the job's history, whose last entry is the pop.
     """
     group = f"{job.queue}-unknown-task"
     message = f"no worker has a task {job.klass!r}"

@@ -1,7 +1,7 @@
-"""Fetching: one thread of a process takes jobs for all free slots, and settles finished ones in the
+"""Fetching: one thread of a process pops jobs for all free slots, and settles finished ones in the
 same commit.
 
-Jobs for a free slot are held by its name, prefetched ones by the name of the worker.
+Jobs for a free slot are locked under the slot's name, prefetched ones under the worker's name.
 """
 
 import logging
@@ -48,7 +48,7 @@ class Ready:
         self._event.wait(timeout)
 
     def clear(self) -> None:
-        """Forgets what has happened so far: call it before looking."""
+        """Resets the event; call it before looking for work, so that no wake-up is missed."""
         self._event.clear()
 
     def listen(self, where: Any, is_wanted: Callable[[str], bool]) -> None:
@@ -116,9 +116,9 @@ class Fetcher:
         self._unsent: list[Report] = []  # while the store is away
 
     def finish(self, finished: Finished) -> Job | None:
-        """Notes the end of a run, from any thread; the next `exchange` tells the store.
+        """Records the end of a run, from any thread; the next `exchange` reports it to the store.
 
-        Returns the job that the slot should run now, if it goes on by itself.
+        Returns the job that the slot should run next, if the slot continues by itself.
         """
         job = self.prefetched.next() if finished.slot.goes_on else None
         finished.goes_on = job is not None
@@ -129,7 +129,7 @@ class Fetcher:
 
     @property
     def has_finished(self) -> bool:
-        """Returns whether there is something to tell."""
+        """Returns whether there is something to report."""
         return bool(self._finished or self._unsent)
 
     def exchange(self, start: Callable[[Slot, Job], None], *, take: bool = True) -> int:

@@ -47,7 +47,7 @@ class TaskJob(_AnyTaskJob[R]):
         return found
 
     def result(self, timeout: float | None = None) -> R:
-        """Returns what the task returned, as soon as its job is complete.
+        """Waits until the job is complete and returns the task's result.
 
         Raises `TaskFailed` if the job failed, and `TaskNotFinished` after `timeout` seconds.
         """

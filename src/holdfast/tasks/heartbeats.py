@@ -1,6 +1,7 @@
 """Heartbeats: one thread renews the locks of all runs of a process, in one call.
 
-It also sends their progress and log lines. A lock that is refused is lost: the run is told.
+It also sends their progress and log lines. If a renewal is refused, the lock is lost, and the run
+is told.
 """
 
 import logging
@@ -35,7 +36,7 @@ class Beating:
         self.next = 0.0  # when it is due, by `time.monotonic`
 
     def report(self, told: Told) -> Report:
-        """Returns the heartbeat, with what the run has told."""
+        """Returns the heartbeat, with the run's progress and log lines."""
         return Report(
             id=self.job.id,
             worker=self.job.worker,
@@ -109,7 +110,7 @@ class Heartbeats:
                 self._send(due)
 
     def _pause(self) -> float:
-        """Returns how long nothing can be due; progress may be told at any time."""
+        """Returns how long to wait; new progress can arrive at any time."""
         with self._lock:
             if not self._beating:
                 return 60.0  # `add` wakes it

@@ -1,4 +1,4 @@
-"""Inline: runs what is due in the caller's thread, one job after the other, for tests."""
+"""Inline runs, for tests: runs all jobs that are due in the caller's thread, one after another."""
 
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,7 +21,7 @@ WORKER: Final = "inline"
 
 
 class Ran(msgspec.Struct, frozen=True):
-    """One run: the job, and what became of it."""
+    """One run: the job and its outcome."""
 
     job: Job
     outcome: Outcome
@@ -35,11 +35,11 @@ class Ran(msgspec.Struct, frozen=True):
 def run_tasks(
     where: "Space | ClientSpace", tasks: "Tasks", *, keep_failures: bool = False
 ) -> list[Ran]:
-    """Runs all jobs of the tasks' queues that are due, here and in order; returns what ran.
+    """Runs all due jobs of the tasks' queues in this thread, in order, and returns the runs.
 
-    What is put meanwhile runs too. Jobs that wait for a later time are left: turn the clock and
-    call it again. An exception of a task is raised as it is, after its job was settled; with
-    `keep_failures` it is kept with the run, and the next job runs.
+    Jobs that are put meanwhile run too. Jobs that are due later are left: advance the clock and
+    call it again. An exception of a task is raised once its job is settled; with `keep_failures` it
+    is kept with the run instead, and the next job runs.
     """
     runtime = Runtime(tasks, where)
     ran: list[Ran] = []
@@ -78,5 +78,5 @@ def _run(runtime: Runtime, job: Job) -> Ran:
 
 
 def _is_a_failure(outcome: Outcome) -> bool:
-    """Returns whether the task raised something that it did not mean to."""
+    """Returns whether the task raised an exception other than `Retry`, `Fail` or `Snooze`."""
     return not isinstance(outcome.error, Retry | Snooze)

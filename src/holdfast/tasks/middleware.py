@@ -1,4 +1,4 @@
-"""Middleware: what is done around every run, such as tracing, sessions or error reports."""
+"""Middleware: code that runs around every run, such as tracing, sessions or error reports."""
 
 from contextlib import AbstractContextManager
 from typing import Protocol
@@ -10,14 +10,14 @@ __all__ = ["Middleware"]
 
 
 class Middleware(Protocol):
-    """Something that is done before and after each run of the tasks of a registry.
+    """Code that runs before and after each run of a registry's tasks.
 
-    `before` may return a context manager. It is entered before the task's function is called and
-    left when that is done, with the exception that the function raised. `after` is called with the
-    outcome while the context is still open; the outcome of a task with `Tx` is committed by then.
+    `before` may return a context manager. It is entered before the task's function is called, and
+    left afterwards, with the exception that the function raised, if any. `after` is called with the
+    outcome while the context is still open; the effects of a task with `Tx` are committed by then.
 
-    If there is also a method `headers() -> dict[str, str]`, what it returns is sent along with each
-    job that is put, and found in `run.headers`: the trace context travels so.
+    An optional method `headers() -> dict[str, str]` returns headers to store with each job that is
+    put; the run finds them in `run.headers`. A trace context is passed on in this way.
     """
 
     def before(self, run: Run) -> AbstractContextManager[object] | None: ...

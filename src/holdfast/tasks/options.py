@@ -1,4 +1,4 @@
-"""The options of tasks: what a task says itself, what its registry says, and the defaults."""
+"""The options of tasks: a task's own, those of its registry, and the defaults."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias, TypedDict
@@ -61,7 +61,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def options_of(defaults: Defaults, given: Defaults) -> Options:
-    """Returns the options of a task, or raises `BadTask` if one of them can't be meant."""
+    """Returns the options of a task; raises `BadTask` if one of them is invalid."""
     merged: dict[str, Any] = {**defaults, **given}
     merged.pop("name", None)
     unknown = merged.keys() - Defaults.__annotations__.keys()

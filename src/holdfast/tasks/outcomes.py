@@ -1,4 +1,4 @@
-"""How a run ends: what a task raises on purpose, and what becomes of its job.
+"""Outcomes: how a run ends, and the exceptions that a task raises to choose its end.
 
 A task that returns completes its job. It may raise `Retry`, `Fail` or `Snooze`; any other exception
 is retried by the task's backoff while retries last.
@@ -22,9 +22,9 @@ _CUT: Final = "\n... [cut] ...\n"
 
 
 class Retry(Exception):
-    """Raised by a task that should run again, `after` seconds or as its backoff says.
+    """Raised by a task that should run again, after `after` seconds or as its backoff says.
 
-    It uses up a retry unless it is `free`.
+    That uses up a retry unless it is `free`.
     """
 
     def __init__(self, after: float | None = None, why: str = "", *, free: bool = False) -> None:
@@ -44,8 +44,8 @@ class Fail(Exception):
 
 
 class Snooze(Exception):
-    """Raised by a task that has nothing to do yet: it runs again after `seconds`, and uses up no
-    retry."""
+    """Raised by a task that has nothing to do yet: it runs again after `seconds`, without using up
+    a retry."""
 
     def __init__(self, seconds: float, why: str = "") -> None:
         super().__init__(why or f"snoozed for {seconds:g} s")
@@ -59,8 +59,8 @@ class Settled(Exception):
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of a run, for its job.
 
-    "lost" is the end of a run whose job another worker has, or that was canceled: nothing is told
-    to the store. `error` is what the task raised, None if it returned.
+    "lost" means that another worker has the job, or that it was canceled: nothing is reported.
+    `error` is the exception that the task raised, None if it returned.
     """
 
     what: Literal["complete", "retry", "fail", "release", "lost"]
@@ -78,10 +78,10 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def problem(self) -> BaseException | None:
-        """The exception that people should hear of, for error reports and traces.
+        """The exception to show in error reports and traces; None if there is none.
 
-        A job that failed has one, and one that is retried because of an exception. `Snooze` and
-        `Retry` are raised on purpose: only what they were raised from counts.
+        A job that failed has one, and so has one that is retried after an exception. `Snooze` and
+        `Retry` are raised on purpose, so only the exception that they were raised from counts.
         """
         if self.what == "retry" and isinstance(self.error, Retry | Snooze):
             return self.error.__cause__
@@ -91,7 +91,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 class Parked(BaseException):
     """Ends the run of a workflow that waits; its slot is free meanwhile.
 
-    No `except Exception` of the workflow catches it.
+    An `except Exception` in the workflow does not catch it.
     """
 
     def __init__(self, outcome: Outcome) -> None:
@@ -131,7 +131,7 @@ def _own(trace: TracebackType | None) -> TracebackType | None:
 
 
 def _cut(text: str) -> str:
-    """Returns a text that fits, without its middle: a traceback tells most at its ends."""
+    """Returns a text cut to size in its middle: the ends of a traceback tell most."""
     if len(text) <= MAX_TASK_ERROR_CHARS:
         return text
     half = (MAX_TASK_ERROR_CHARS - len(_CUT)) // 2

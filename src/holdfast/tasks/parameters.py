@@ -36,7 +36,7 @@ class _Provided:
 
 
 # As a parameter's default it says that the worker injects the object: `mailer: Mailer = provided`.
-# Type checkers so know that `put` does not take it.
+# It also tells type checkers that `put` does not need it.
 provided: Final[Any] = _Provided()
 
 
@@ -84,7 +84,7 @@ class Parameters:
     # --- putting ----------------------------------------------------------------------------------
 
     def encode(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns the arguments of a call by name, as plain data; refuses what does not fit."""
+        """Returns the arguments of a call by name, as plain data; raises if they don't fit."""
         try:
             bound = self._signature.bind(*args, **kwargs)
         except TypeError as error:
@@ -237,7 +237,7 @@ def _is_in(annotation: Any, provides: Collection[Any]) -> bool:
 
 
 def _classes_of(annotation: Any) -> tuple[type, ...]:
-    """Returns the classes of which a value must be an instance, or () if that is not so simple."""
+    """Returns the classes that a value must be an instance of; () if that can't be said simply."""
     origin = typing.get_origin(annotation)
     if annotation is Any:
         return ()

@@ -1,10 +1,10 @@
-"""Prefetched jobs: taken ahead, they wait in this process for a slot.
+"""Prefetched jobs: popped ahead of time, they wait in this process for a slot.
 
-A commit for each job would cost more than many a job does. So a worker whose runs are short takes
-many jobs in one commit, and settles many in one. It takes no more than will begin within
-`PREFETCH_SECONDS`, as its last runs tell: about that long a job that is put later with a higher
-priority waits for them. Where runs take longer, none is prefetched. A job that waits for too long
-because a run has become slow is handed back, for another worker.
+A commit for each job can cost more than the job itself. So a worker whose runs are short pops many
+jobs in one commit, and settles many in one. It takes only as many as will start within
+`PREFETCH_SECONDS`, judging by its last runs; a job that is put later with a higher priority waits
+about that long behind them. If runs take longer, nothing is prefetched. A prefetched job that waits
+too long because a run has become slow is handed back to other workers.
 """
 
 import threading
@@ -37,7 +37,7 @@ class Prefetched:
         return len(self._waiting)
 
     def note(self, seconds: float) -> None:
-        """Learns from a run how long runs take."""
+        """Updates the mean run time with the time of a run."""
         mean = self._mean
         self._mean = seconds if mean is None else mean + _WEIGHT * (seconds - mean)
 
@@ -62,9 +62,9 @@ class Prefetched:
             return self._waiting.popleft()[1]
 
     def take_late(self) -> list[Job]:
-        """Returns those that have waited for too long, to be handed back.
+        """Returns the jobs that have waited too long, to be handed back.
 
-        Then no more are prefetched until runs have become short again.
+        After that, nothing is prefetched until runs are short again.
         """
         now = time.monotonic()
         late: list[Job] = []

@@ -1,7 +1,7 @@
 """Slots in child processes: a run can be killed, and its crash hurts no other run.
 
-The worker itself fetches, settles and renews locks. A child gets a job by a pipe, runs it and
-sends back the report; it opens the store only for a task that asks for it.
+The worker itself fetches and settles jobs and renews locks. A child receives a job through a pipe,
+runs it and sends back the report; it opens the store only for a task that needs it.
 """
 
 import logging
@@ -108,7 +108,7 @@ class ProcessSlot:
         return Finished(self, attempt, Outcome(what=what), report)
 
     def _hear(self, child: "_Child", attempt: Attempt) -> tuple[Report | None, Any]:
-        """Passes on progress and log lines until the report comes."""
+        """Passes progress and log lines on until the report arrives."""
         while (message := receive(child.reports)) is not None:
             if "told" in message:
                 attempt.run.give_back(msgspec.convert(message["told"], Told))

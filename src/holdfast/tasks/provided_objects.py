@@ -1,4 +1,4 @@
-"""Objects that an application provides to its tasks: made once in a process, closed at its end."""
+"""Objects that an application provides to its tasks: made once per process, closed at its end."""
 
 import inspect
 import threading
@@ -15,8 +15,9 @@ __all__ = ["Provided"]
 class Provided:
     """The provided objects of one process.
 
-    A generator is entered when its object is first needed, and left when the process ends; an async
-    one on the worker's event loop. Of what a plain function has made, `close` is called.
+    A generator function is entered when its object is first needed, and left when the process ends;
+    an async one runs on the worker's event loop. If a plain function made the object, its `close`
+    or `aclose` is called, if it has one.
     """
 
     def __init__(self, makers: Mapping[Any, Callable[[], Any]], loop: EventLoop) -> None:

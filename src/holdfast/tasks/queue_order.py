@@ -13,7 +13,7 @@ _HINT: Final = "Say strict, round-robin, shuffled, or weighted with numbers: wei
 
 
 def round_robin() -> QueueOrder:
-    """Begins with another queue at each turn, so that no queue waits for the others to be empty."""
+    """Starts with another queue each time, so that no queue waits until the others are empty."""
     turns = itertools.count()
 
     def order(queues: Sequence[str]) -> tuple[str, ...]:
@@ -24,9 +24,9 @@ def round_robin() -> QueueOrder:
 
 
 def weighted(weights: Mapping[str, int]) -> QueueOrder:
-    """Begins with each queue as often as its weight says; a queue without one has 1.
+    """Starts with each queue in proportion to its weight; the default weight is 1.
 
-    The turns of a queue are spread over the round: with a=2, b=1 they are a, b, a.
+    The turns of a queue are spread out: with a=2, b=1 they are a, b, a.
     """
     credit: dict[str, float] = {}
 
@@ -44,7 +44,7 @@ def weighted(weights: Mapping[str, int]) -> QueueOrder:
 
 
 def shuffled() -> QueueOrder:
-    """Asks the queues in another random order at each turn."""
+    """Asks the queues in a new random order each time."""
     import random
 
     return lambda queues: tuple(random.sample(list(queues), len(queues)))

@@ -1,6 +1,6 @@
-"""A batch on a store: operations that are recorded, and done in one transaction.
+"""A batch on a store: records operations, to be done in one transaction.
 
-A task that takes a `Batch` so runs on a folder as it does on a server, and in tests.
+With it, a task that takes a `Batch` runs on a folder, and in tests, as it does on a server.
 """
 
 from collections.abc import Callable
@@ -21,20 +21,20 @@ T = TypeVar("T")
 
 
 class RecordedBatch(Batch):
-    """A batch whose operations are done in a transaction of the caller's."""
+    """A batch whose operations are done in the caller's transaction."""
 
     def __init__(self) -> None:
         super().__init__()
         self._payloads: list[bytes] = []
 
     def record(self, call: Call[T], *values: Any) -> Handle[T]:
-        """Keeps a call, as it would be sent."""
+        """Records a call, encoded as a client would send it."""
         handle = super().record(call, *values)
         self._payloads.append(call.payload(values))
         return handle
 
     def apply(self, tx: Tx) -> None:
-        """Does all operations in order; an error says at which `position`."""
+        """Runs all operations in order; an error has the `position` of its operation."""
         recorded = zip(self._calls, self._payloads, self._handles, strict=True)
         for position, (call, payload, handle) in enumerate(recorded):
             layer, _, name = call.name.partition(".")

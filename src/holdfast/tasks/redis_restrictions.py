@@ -1,4 +1,4 @@
-"""Tasks on a Redis that runs the script of Qless: those that ask for more are refused."""
+"""Restrictions of a worker on a Redis with the Qless script: refuses tasks that need more."""
 
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ __all__ = ["check_redis_restrictions"]
 
 
 def check_redis_restrictions(tasks: "Tasks") -> None:
-    """Refuses tasks and schedules that the script can't do."""
+    """Raises `BadTask` for tasks and schedules that the script does not support."""
     for task in tasks:
         for what in _asked(task):
             raise BadTask(
@@ -28,7 +28,7 @@ def check_redis_restrictions(tasks: "Tasks") -> None:
 
 
 def _asked(task: "AnyTask") -> list[str]:
-    """Returns what the task has and the script has not."""
+    """Returns the features of the task that the script lacks."""
     kinds = task.parameters.kinds
     asked = {
         "Tx": "tx" in kinds,

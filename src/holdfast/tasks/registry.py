@@ -75,15 +75,15 @@ class Tasks:
         return self.add(kind(function, given.get("name") or _name_of(function), options, self))
 
     def add(self, task: T) -> T:
-        """Registers a task; two of one name are refused."""
+        """Registers a task; raises if another one has its name."""
         for registry in self._upwards():
             registry._refuse_double(task.name, task)
         self._own[task.name] = task
         return task
 
     def include(self, other: "Tasks") -> None:
-        """Makes the tasks, schedules, provided objects and middleware of another registry part of
-        this one."""
+        """Adds the tasks, schedules, provided objects and middleware of another registry to this
+        one."""
         if self in other._downwards():
             raise BadTask(f"registry {other.name!r} includes {self.name!r} already")
         for task in other:
@@ -93,10 +93,10 @@ class Tasks:
         other._included_in.append(self)
 
     def provide(self, kind: Any, make: Callable[[], Any]) -> None:
-        """Says how the objects are made that tasks get by parameters of the type `kind`.
+        """Registers how to make the object that tasks get by parameters of the type `kind`.
 
-        `make` is called once in each process. It may be a generator function, whose part behind
-        `yield` runs when the process ends, an async one, or a coroutine function.
+        `make` is called once in each process. It may be a plain or a coroutine function, or a
+        generator function, sync or async: its part after `yield` runs when the process ends.
         """
         if kind in self._makers:
             raise BadTask(f"{getattr(kind, '__name__', kind)} is provided twice")
@@ -161,7 +161,7 @@ class Tasks:
         return [each for registry in self._downwards() for each in registry._middleware]
 
     def headers(self) -> dict[str, str]:
-        """Returns what middleware sends along with a job that is put now."""
+        """Returns the headers that middleware stores with a job that is put now."""
         found: dict[str, str] = {}
         for registry in self._upwards():
             for each in registry._middleware:
@@ -192,8 +192,8 @@ class Tasks:
     def deploy(self, store: Any) -> None:
         """Makes the recurring jobs of a store, space or client equal to the declared schedules.
 
-        Added, changed and removed; other recurring jobs stay as they are. It also sets the
-        throttles of tasks with `max_concurrency`. A worker does so when it starts.
+        Adds, changes and removes recurring jobs of this registry; others stay as they are. It also
+        sets the throttles of tasks with `max_concurrency`. A worker calls it when it starts.
         """
         deploy(store, self)
 
@@ -223,7 +223,7 @@ class Tasks:
 
 
 def _name_of(function: Callable[..., Any]) -> str:
-    """Returns `module.qualname`; a program that was started by its path counts as its module."""
+    """Returns `module.qualname`; for a program that was started by its path, its module's name."""
     module = function.__module__
     if module == "__main__":
         main = sys.modules["__main__"]

@@ -1,4 +1,4 @@
-"""`Run`: what a running task may ask and tell."""
+"""`Run`: what a running task can ask its worker, and report to it."""
 
 import threading
 import time
@@ -47,7 +47,7 @@ class RunJob(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, job: Job) -> "RunJob":
-        """Returns what a run shows of a job that was popped."""
+        """Returns the facts that a run shows of a popped job."""
         return cls(
             id=job.id,
             task=job.klass,
@@ -64,7 +64,7 @@ class RunJob(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Told(msgspec.Struct, frozen=True):
-    """News of a run since the last report."""
+    """Progress and log lines of a run that were not sent yet."""
 
     progress: float | None = None
     progress_text: str = ""
@@ -75,11 +75,11 @@ class Told(msgspec.Struct, frozen=True):
 
 
 class Run:
-    """One attempt at one job by a worker. A task gets it by a parameter that is annotated so.
+    """One attempt at one job by a worker. A task gets it through a parameter annotated `Run`.
 
-    Progress and log lines are sent with the next heartbeat or with the outcome, so telling them
-    costs nothing. In a task with `Tx` they are part of its transaction, or of the report that it
-    failed.
+    Progress and log lines are sent with the next heartbeat or with the outcome, so they cost
+    nothing extra. In a task with `Tx` they are part of its transaction, or of the report of its
+    failure.
     """
 
     def __init__(
@@ -139,7 +139,7 @@ class Run:
     # --- telling ----------------------------------------------------------------------------------
 
     def progress(self, fraction: float, text: str = "") -> None:
-        """Tells how far the task has come, from 0 to 1: people see it with the job."""
+        """Reports the task's progress, from 0 to 1; it is shown with the job."""
         if not 0 <= fraction <= 1:
             raise BadArgument(f"progress is a number from 0 to 1, not {fraction!r:.100}")
         with self._lock:
@@ -171,12 +171,12 @@ class Run:
 
     @property
     def is_lost(self) -> bool:
-        """Returns whether another worker may have the job, or it was canceled: its outcome won't
-        count."""
+        """Returns whether another worker may have the job, or it was canceled; then the outcome of
+        this run is ignored."""
         return isinstance(self._stopped, JobLost | Canceled)
 
     def check(self) -> None:
-        """Returns if the run should go on; raises `JobLost`, `Canceled` or `TaskTimedOut`."""
+        """Raises `JobLost`, `Canceled` or `TaskTimedOut` if the run should stop."""
         if self._stopped is None and self.deadline is not None and time.monotonic() > self.deadline:
             self.time_out()
         if self._stopped is not None:
@@ -192,9 +192,9 @@ class Run:
         backoff: "Backoff | None" = None,
         **kwargs: Any,
     ) -> R:
-        """Runs the function once and keeps its result: later runs of the workflow get that.
+        """Runs the function once and keeps its result, which later runs of the workflow get.
 
-        With `retries` an exception ends the run, and the step is tried again after `backoff`.
+        With `retries`, an exception ends the run, and the step is tried again after `backoff`.
         """
         result: R = self._verbs.step(function, args, kwargs, retries=retries, backoff=backoff)
         return result
@@ -202,7 +202,7 @@ class Run:
     def transact(self, function: Callable[..., R], *args: Any, **kwargs: Any) -> R:
         """Runs `function(tx, ...)` in a transaction that also remembers it: exactly once.
 
-        On a server it gets a batch in place of the transaction.
+        On a server the function gets a batch instead of a transaction.
         """
         result: R = self._verbs.transact(function, args, kwargs)
         return result
@@ -210,12 +210,12 @@ class Run:
     def sleep(
         self, seconds: float = 0, *, minutes: float = 0, hours: float = 0, days: float = 0
     ) -> None:
-        """Goes on after that time; the slot is free meanwhile."""
+        """Pauses the workflow for that time; its slot is free meanwhile."""
         pause = seconds + 60 * (minutes + 60 * (hours + 24 * days))
         return self._verbs.sleep(pause)  # type: ignore[no-any-return]  # None, or what is awaited
 
     def wait(self, signal: str, *, timeout: float | None = None, default: Any = None) -> Any:
-        """Returns the value of a signal, or `default` after `timeout` seconds.
+        """Waits for a signal and returns its value, or `default` after `timeout` seconds.
 
         Signals are sent with `workflow.signal(store, id, name, value)`, or `jobs.signal`.
         """
@@ -230,32 +230,32 @@ class Run:
     def gather(self, calls: "Sequence[TaskCall[Any]]", *, return_errors: bool = False) -> Any:
         """Puts a child job for each of `calls` and returns their results when all are settled.
 
-        A child that failed raises `ChildFailed`, or is returned in its place with `return_errors`.
+        A failed child raises `ChildFailed`; with `return_errors`, the error is in the list instead.
         """
         return self._verbs.gather(calls, return_errors)
 
     def version(self, name: str) -> bool:
-        """Says whether this workflow goes a way that was added later.
+        """Returns whether this workflow takes a code path that was added later.
 
-        It is False for one that had passed this place before the way was there.
+        It is False for a workflow that had passed this place before the path existed.
         """
         is_new: bool = self._verbs.version(name)
         return is_new
 
     def now(self) -> float:
-        """Returns the time, in a workflow the same in each run."""
+        """Returns the time; in a workflow it is the same in each run."""
         if self._memory is None:
             return self._clock()
         now: float = self._memory.made("now", self._clock, float)
         return now
 
     def uuid(self) -> UUID:
-        """Returns a random UUID, in a workflow the same in each run."""
+        """Returns a random UUID; in a workflow it is the same in each run."""
         made: UUID = uuid4() if self._memory is None else self._memory.made("uuid", uuid4, UUID)
         return made
 
     def random(self) -> float:
-        """Returns a random number from 0 to 1, in a workflow the same in each run."""
+        """Returns a random number from 0 to 1; in a workflow it is the same in each run."""
         if self._memory is None:
             return random()
         made: float = self._memory.made("random", random, float)
@@ -286,7 +286,7 @@ class Run:
         self.stop(TaskTimedOut(f"task {self.job.task} took longer than its timeout"))
 
     def stop(self, reason: Exception) -> None:
-        """Has `check` raise `reason`; the first one counts."""
+        """Makes `check` raise `reason`; the first reason counts."""
         if self._stopped is None:
             self._stopped = reason
 
@@ -295,7 +295,7 @@ class Run:
         self._memory = memory
 
     def followed(self, value: Any) -> Any:
-        """Returns what is awaited for `value`, which the task has returned."""
+        """Returns the awaitable for `value`, which the task has returned."""
         return value if self._memory is None else self._memory.followed(value)
 
     def take_told(self) -> Told:
@@ -305,7 +305,7 @@ class Run:
         return told
 
     def give_back(self, told: Told) -> None:
-        """Takes back what could not be sent."""
+        """Keeps progress and log lines that could not be sent, for the next report."""
         with self._lock:
             newer = self._told
             is_newer = newer.progress is not None
@@ -326,10 +326,10 @@ class Run:
         return tuple(self._puts)
 
     def keep_quiet(self) -> None:
-        """Lets `heartbeat` only check: within a transaction another one can't be waited for."""
+        """Makes `heartbeat` only check: inside a transaction it can't wait for another one."""
         self._beat = None
 
     def begin_again(self) -> None:
-        """Forgets what was told and put: the work of a transaction runs again."""
+        """Forgets progress, log lines and puts: the work of the transaction runs again."""
         self.take_told()
         self._puts.clear()

@@ -1,7 +1,8 @@
 """Counts the runs of a worker in the metrics of its space: `runs` below the prefix `worker`.
 
-By queue and outcome, a minute at a time for two hours, ten minutes for two days and hours for nine
-days. `store.metrics.rate("runs", ["emails", "complete"], latest=3600, prefix="worker")` reads them.
+They are counted by queue and outcome: by minute for two hours, by ten minutes for two days, and by
+hour for nine days. To read them:
+`store.metrics.rate("runs", ["emails", "complete"], latest=3600, prefix="worker")`.
 """
 
 import logging
@@ -28,7 +29,7 @@ _SPECS: Final = {
 
 
 class RunCounts:
-    """Adds what was counted since the last call; what could not be written goes with the next."""
+    """Writes the runs since the last call; if a write fails, the next call includes them."""
 
     def __init__(self, where: Any, figures: WorkerFigures) -> None:
         self._where: Any = where  # a store or client; None if its metrics can't be written
@@ -37,7 +38,7 @@ class RunCounts:
         self._is_defined = False
 
     def write(self) -> None:
-        """Writes the counts. A user that may not write metrics is left alone."""
+        """Writes the counts; stops for good if the worker's user may not write metrics."""
         ended = self._figures.ended_by_queue()
         new = {key: number - self._written.get(key, 0) for key, number in ended.items()}
         writes = [

@@ -1,7 +1,7 @@
-"""The worker's log of runs: a line for each run that did not complete its job, and why.
+"""The worker's log of runs: a line for each run that did not complete its job, with the reason.
 
-Each line carries `job`, `task`, `queue` and `worker` as their own fields, for programs that
-collect logs. Runs that completed, snoozed or wait for a signal are logged at the level DEBUG.
+Each line has `job`, `task`, `queue` and `worker` as separate fields, for log collectors. Runs that
+completed, snoozed or wait for a signal are logged at the level DEBUG.
 """
 
 import logging
@@ -28,7 +28,7 @@ def log_end(job: Job, finished: "Finished", seconds: float) -> None:
 
 
 def _told(finished: "Finished", seconds: float) -> tuple[int, str]:
-    """Returns what became of the job, in words, and how much it matters."""
+    """Returns the outcome in words, and its log level."""
     outcome, report = finished.outcome, finished.report
     if outcome is None:
         return logging.DEBUG, "broke"  # which was logged where it broke

@@ -1,8 +1,8 @@
 """Sandboxes: a directory for each slot, empty when a run begins, emptied when it has ended.
 
-A directory is made when a task first asks for it, so that other tasks pay nothing. Only its owner
-may enter it. Links in it are removed and never followed. It is not the current directory, which all
-threads of a process share.
+A directory is made when a task first asks for it, so other tasks pay nothing. Only its owner may
+enter it. Links in it are removed, never followed. It does not become the current directory, which
+all threads of a process share.
 """
 
 import logging
@@ -35,7 +35,7 @@ class Sandboxes:
         self._lock = threading.Lock()
 
     def make(self, slot: int = 0) -> Path:
-        """Returns the slot's directory, empty; another one while a run of before still uses it."""
+        """Returns the slot's directory, empty; a new one if an earlier run still uses the old."""
         with self._lock:
             if self._folder is None:
                 self._folder = Path(tempfile.mkdtemp(prefix="holdfast-", dir=self._workdir))
@@ -47,7 +47,7 @@ class Sandboxes:
 
     def remove(self, directory: Path) -> None:
         """Removes a directory with all that is in it."""
-        # `rmtree` goes by open directories, not by names: no link can lead it out of here.
+        # `rmtree` works on open directories, not on names, so no link can lead it out of here.
         shutil.rmtree(directory, ignore_errors=True)
         if os.path.lexists(directory):
             _log.warning("the sandbox %s can't be removed", directory)

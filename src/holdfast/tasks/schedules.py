@@ -44,7 +44,7 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
             id=f"{prefix_of(registry)}{task.name}:{digest}",
             queue=new.queue,
             klass=task.name,
-            # Without the headers of `new`: its runs are no part of the trace that deploys it.
+            # Without headers: its runs are not part of the trace of the deploy.
             data=task.parameters.encode((), self.args),
             cron=self.cron,
             tz=self.tz,

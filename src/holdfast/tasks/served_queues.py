@@ -13,7 +13,7 @@ _LOOK_SECONDS: Final = WORKER_PROGRAM_SECONDS / 3  # between two looks for new q
 
 
 class ServedQueues:
-    """Names in the order in which they were given; a pattern means all that match it."""
+    """Names in the order given; a pattern stands for all queues that match it."""
 
     def __init__(self, jobs: Any, words: Sequence[str]) -> None:
         self._jobs = jobs
@@ -30,7 +30,7 @@ class ServedQueues:
         return self._current
 
     def wants(self, queue: str) -> bool:
-        """Returns whether the worker serves a queue; a new one that matches is asked too."""
+        """Returns whether the worker serves a queue; a new one that matches is added."""
         if queue in self._current:
             return True
         if any(fnmatch.fnmatchcase(queue, pattern) for pattern in self._patterns):

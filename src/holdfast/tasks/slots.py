@@ -1,8 +1,8 @@
 """Slots: places in a worker where runs happen.
 
-The worker gives a slot an attempt and hears of its end by a call from any thread. Thread slots are
-here; slots on an event loop (async_slots.py) and in processes (process_slots.py) keep the same
-protocol.
+The worker gives an attempt to a slot, and the slot calls back, from any thread, when it has ended.
+Thread slots are here; slots on an event loop (async_slots.py) and in processes (process_slots.py)
+follow the same protocol.
 """
 
 import logging
@@ -21,7 +21,7 @@ _log: Final = logging.getLogger("holdfast.tasks")
 
 
 class Finished:
-    """The end of a run: its slot is free, and `report` is what the store is to be told."""
+    """The end of a run: its slot is free, and `report` is to be sent to the store."""
 
     __slots__ = ("attempt", "goes_on", "outcome", "report", "slot")
 
@@ -59,11 +59,11 @@ class Slot(Protocol):
         ...
 
     def interrupt(self) -> None:
-        """Ends the run as soon as it can be ended; why is in `run.stopped`."""
+        """Ends the run as soon as possible; `run.stopped` has the reason."""
         ...
 
     def close(self, timeout: float | None = None) -> None:
-        """Ends the slot when its run has ended, or gives it up after `timeout` seconds."""
+        """Closes the slot when its run has ended, or abandons it after `timeout` seconds."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""The message of a worker that starts: what it serves, and what nobody serves."""
+"""The message that a worker prints at its start: what it serves, and what no worker serves."""
 
 from collections import Counter
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""Replay: what a remembered step gives to a later run, a result or the exception that it raised."""
+"""Replay: a later run of a workflow gets the result of a remembered step, or its exception."""
 
 import builtins
 import sys
@@ -34,9 +34,9 @@ def replayed(known: Step, annotation: Any) -> Any:
 
 
 def revived(known: Step) -> Exception:
-    """Returns the exception of a step that has failed, of its class if that is loaded.
+    """Returns the exception of a failed step, of its original class if that is loaded.
 
-    Nothing is imported for it, and no constructor called: what is stored is only data.
+    Nothing is imported and no constructor is called: what is stored is only data.
     """
     module, _, name = known.error_class.partition(":")
     kind = getattr(sys.modules.get(module) or builtins, name, None)
@@ -78,7 +78,7 @@ def name_of(function: Callable[..., Any]) -> str:
 
 
 def returned_by(function: Callable[..., Any]) -> Any:
-    """Returns the annotation of what the function returns; Any without one."""
+    """Returns the function's return annotation; Any without one."""
     try:
         return typing.get_type_hints(function).get("return", Any)
     except (NameError, TypeError, AttributeError):

@@ -39,7 +39,7 @@ class Context(Protocol):
 
 
 class TaskCall(msgspec.Struct, Generic[R], frozen=True):
-    """A call of a task that was not put yet: the job that it would be."""
+    """A call of a task that has not been put yet."""
 
     job: NewJob
     decode: Callable[[Any], Any]
@@ -84,8 +84,8 @@ class Puts(Generic[P, R]):
     def put(self, where: Any, /, *args: Any, **kwargs: Any) -> Any:
         """Puts a job that calls the task with these arguments.
 
-        `where` is a transaction, a store, a space, a client, a batch, or an async client: then
-        `await` it. Costs what `jobs.put` does.
+        `where` is a transaction, a store, a space, a client, a batch, or an async client; with the
+        last one, await the call. Costs what `jobs.put` does.
         """
         new = self._new(args, kwargs)
         named = {
@@ -120,11 +120,11 @@ class Puts(Generic[P, R]):
         return self._new(args, kwargs)
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> TaskCall[R]:
-        """Returns a call that a workflow can put as a child."""
+        """Returns a call that a workflow can pass to `run.gather`."""
         return TaskCall(self._new(args, kwargs), self._task.decode_result)
 
     def job(self, where: "Space | ClientSpace", id: str) -> TaskJob[R]:
-        """Returns the handle on a job of this task that was put before."""
+        """Returns a handle on a job of this task that was put earlier."""
         return TaskJob(where, id, self._task.decode_result)
 
     # --- how it is done ---------------------------------------------------------------------------
@@ -221,9 +221,9 @@ class Task(Puts[P, R], Generic[C, V, P, R]):
         rate_key: str | None = None,
         batch: str | None = None,
     ) -> Puts[P, R]:
-        """Returns the ways to put jobs that differ from the task's options in what is given.
+        """Returns an object with the same `put` calls, whose jobs have these options instead.
 
-        A job waits `delay` seconds or until the moment `at`, is dropped if it has not started by
+        A job starts after `delay` seconds or at the time `at`, is dropped if it has not started by
         `expires`, and may run for `timeout` seconds. `rate_key` is the key of the queue's rate, and
         `batch` the id of an open batch; see `jobs.put`.
         """

@@ -1,8 +1,8 @@
-"""The decorator `task`, typed so that `put` takes what the function takes, without what is
-injected.
+"""The decorator `task`, typed so that `put` takes the parameters of the function except the
+injected ones.
 
-`Run`, `Tx` and `Batch` are left out where they come first, which is where they belong. A provided
-object has the default `provided`, so that nobody has to give it.
+The types leave out `Run`, `Tx` and `Batch` only as the first parameters, which is where they
+belong. The parameter of a provided object has the default `provided`, so that callers omit it.
 """
 
 from collections.abc import Callable, Coroutine
@@ -30,8 +30,8 @@ class TaskDecorator:
         self._declare = declare
         self._given = given
 
-    # Two injected parameters before one, one before none, and async functions before plain ones:
-    # type checkers take the first that fits.
+    # Overloads with two injected parameters come before those with one, these before those with
+    # none, and async before sync: type checkers take the first that matches.
     @overload
     def __call__(
         self, function: "Callable[Concatenate[Run, Batch, P], Coro[R]]", /
@@ -83,7 +83,7 @@ class TaskDecorator:
     @overload
     def __call__(self, /, **options: Unpack[Given]) -> "TaskDecorator": ...
     def __call__(self, function: Any = None, /, **options: Any) -> Any:
-        """Makes a task of the function, or returns the decorator with these options."""
+        """Turns the function into a task, or returns the decorator with these options."""
         if function is None:
             given: Any = {**self._given, **options}
             return TaskDecorator(self._declare, given)

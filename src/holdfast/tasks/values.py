@@ -1,6 +1,6 @@
-"""Values of annotated parameters and results, as plain data that JSON can carry, and back.
+"""Converts annotated parameters and results to plain data that JSON can represent, and back.
 
-msgspec knows dates, UUIDs, decimals, enumerations, dataclasses, structs, typed dicts, sets and
+msgspec converts dates, UUIDs, decimals, enumerations, dataclasses, structs, typed dicts, sets and
 bytes. Models of entities are added here.
 """
 
@@ -17,7 +17,7 @@ __all__ = ["from_plain", "to_plain"]
 def to_plain(value: Any, *, in_order: bool = False) -> Any:
     """Returns `value` as dicts, lists, texts, numbers, booleans and None.
 
-    With `in_order` equal sets and dicts give equal lists and dicts, whatever order they have.
+    With `in_order`, equal sets and dicts become equal lists and dicts, whatever their order.
 
     >>> from datetime import date
     >>> to_plain({"seen": {1}, "at": date(2026, 1, 2)})
@@ -28,7 +28,7 @@ def to_plain(value: Any, *, in_order: bool = False) -> Any:
 
 
 def from_plain(value: Any, annotation: Any) -> Any:
-    """Returns what `to_plain` was given, by its type; `msgspec.ValidationError` if it does not fit.
+    """Reverses `to_plain`, by the annotation; raises `msgspec.ValidationError` if it does not fit.
 
     >>> from_plain([1, 2], set[int])
     {1, 2}

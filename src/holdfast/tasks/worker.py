@@ -46,10 +46,10 @@ _log: Final = logging.getLogger("holdfast.tasks")
 class Worker:
     """Runs the jobs of a registry's tasks, on a store, a space or a client.
 
-    `with Worker(store, tasks, threads=4): ...` runs them beside the block. `run_until_empty`
-    returns when nothing that is due is left. `queues` may have patterns such as `mail-*`. While
-    runs are short, up to `prefetch` jobs are taken ahead; with 0, none. Sandboxes of slots are
-    made in `workdir`, or where the system has its temporary files.
+    `with Worker(store, tasks, threads=4): ...` runs them while the block runs. `run_until_empty`
+    returns when no due job is left. `queues` may contain patterns such as `mail-*`. While runs are
+    short, up to `prefetch` jobs are taken ahead; 0 turns that off. Sandboxes of slots are made in
+    `workdir`, by default in the system's folder for temporary files.
     """
 
     def __init__(
@@ -139,7 +139,7 @@ class Worker:
         self._thread.start()
 
     def stop(self, drain_seconds: float | None = None) -> None:
-        """Takes no more jobs, lets running ones finish for `drain_seconds`, hands back the rest."""
+        """Takes no more jobs, waits up to `drain_seconds` for running ones, hands back the rest."""
         self._stopping.set()
         self._fetcher.ready.set()
         if self._thread is not None:
@@ -162,9 +162,9 @@ class Worker:
                 self._stopping.wait(REMOTE_POLL_SECONDS)
 
     def run_until_empty(self) -> int:
-        """Runs all jobs that are due, and those that they put; returns how many runs there were.
+        """Runs all jobs that are due, and those that they put; returns the number of runs.
 
-        Jobs that are scheduled for later, as those that wait for a retry, are left.
+        Jobs that are scheduled for later, retries included, are left.
         """
         self._deploy()
         fetcher = self._fetcher
@@ -185,13 +185,13 @@ class Worker:
         return self.figures.finished
 
     def cut_short(self) -> None:
-        """Ends a `stop` that waits for running jobs: they are handed back now."""
+        """Ends the wait of a `stop` for running jobs: they are handed back now."""
         self._is_cut_short = True
         self._stopping.set()
         self._fetcher.ready.set()
 
     def pause(self) -> None:
-        """Takes no more jobs until `resume`; running ones go on."""
+        """Takes no more jobs until `resume`; running ones continue."""
         self._paused = True
 
     def resume(self) -> None:
@@ -215,9 +215,9 @@ class Worker:
         return {slot.name: attempt.job for slot, attempt in list(self._held.values())}
 
     def hand_back_left_over(self) -> int:
-        """Hands back jobs that slots of these names still hold from a run before; says how many.
+        """Hands back jobs that slots of these names hold from an earlier start; returns how many.
 
-        For a worker with a given name that was killed: its jobs need not wait for their locks.
+        A worker with a fixed name that was killed so gets its jobs back before their locks end.
         """
         names = [self.name, *(slot.name for slot in self.slots)]
         ids = [id for name in names for id in self._where.jobs.worker(name).jobs]
@@ -228,7 +228,7 @@ class Worker:
     # --- how it is done ---------------------------------------------------------------------------
 
     def _deploy(self) -> None:
-        """Deploys what its tasks declare; a worker that may not settle jobs learns it now."""
+        """Deploys what its tasks declare; raises now if the worker may not settle jobs."""
         if self.runtime.is_remote:
             self._where.jobs.report([])  # which needs the grant that every run needs at its end
         if not self.runtime.is_scripted:
@@ -247,7 +247,7 @@ class Worker:
         fetcher.ready.wait(self._patience())
 
     def _patience(self) -> float | None:
-        """Returns how long nothing but a notice, or a slot that is done, has to be waited for."""
+        """Returns how long to wait for a notice or for a slot that has finished."""
         if self._fetcher.prefetched:
             return SETTLE_SECONDS
         if self._paused or not self._fetcher.free:
@@ -281,7 +281,7 @@ class Worker:
         return attempt
 
     def _finished(self, finished: Finished) -> Attempt | None:
-        """Called by slots, from any thread; returns the run that the slot goes on with."""
+        """Called by slots, from any thread; returns the next run of the slot, if there is one."""
         job = finished.attempt.job
         self._heartbeats.remove(job)
         held = self._held.get(job.id)
@@ -300,7 +300,7 @@ class Worker:
         log_end(job, finished, seconds)
 
     def _give_up(self, slot: Slot, attempt: Attempt) -> None:
-        """Hands back the job of a run that does not end after its timeout; leaves its thread."""
+        """Hands back the job of a run that does not end after its timeout; abandons its thread."""
         held = self._held.get(attempt.job.id)
         stopped = attempt.run.stopped
         if held is None or held[1] is not attempt or stopped is None:

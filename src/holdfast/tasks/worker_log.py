@@ -1,6 +1,6 @@
 """The log of the worker program: lines for people on a terminal, JSON for machines otherwise.
 
-The tasks are the user's own code, so their loggers are heard from INFO on, with tracebacks.
+Tasks are the user's own code, so their loggers are shown from INFO on, with tracebacks.
 """
 
 import logging
@@ -11,12 +11,12 @@ from holdfast.json_logs import JsonFormatter
 
 __all__ = ["start_logging"]
 
-# Packages that Holdfast itself uses, and that tell of each of their connections or polls.
+# Packages that Holdfast itself uses, and that log each of their connections or polls.
 _NOISY: Final = ("asyncio", "libvalkey", "psycopg", "uvicorn", "valkey")
 
 
 def start_logging(stream: TextIO = sys.stderr) -> None:
-    """Sends what tasks and the worker log to `stream`; a set-up of the user's own may follow."""
+    """Sends the logs of tasks and worker to `stream`; users may reconfigure logging afterwards."""
     handler = logging.StreamHandler(stream)
     people = logging.Formatter("%(asctime)s %(levelname)-7s %(message)s", "%H:%M:%S")
     handler.setFormatter(people if stream.isatty() else JsonFormatter())

@@ -1,9 +1,9 @@
 """The worker program: a `Worker` with signals, restarts, limits, and a health server.
 
-TERM, INT   take no more jobs, let running ones finish for a while, hand back the rest, exit 0
-            a second one hands back everything at once and exits 1
-QUIT        the same without a limit to the time that running jobs have
-HUP         finish as for TERM, then start again with the same arguments: new code is loaded
+TERM, INT   take no more jobs, let running ones finish for a while, hand back the rest, exit 0;
+            a second signal hands everything back at once and exits 1
+QUIT        like TERM, but wait for running jobs without a time limit
+HUP         finish as for TERM, then start again with the same arguments, which loads new code
 USR1        write the stacks of all threads to standard error
 USR2, CONT  take no jobs; take them again
 """
@@ -137,7 +137,7 @@ class Program:
         return last == signal.SIGHUP and len(self._ended_by) < 2
 
     def _beside(self, work: Callable[[], T], worker: Worker) -> T:
-        """Runs `work` in a thread, so that this one goes on to obey signals."""
+        """Runs `work` in another thread, so that this one can handle signals."""
         with ThreadPoolExecutor(1) as pool:
             future = pool.submit(work)
             while not future.done():
@@ -149,7 +149,7 @@ class Program:
             return future.result()
 
     def _why_restart(self, worker: Worker) -> str:
-        """Returns why the program should be replaced by a fresh one; nothing if it should not."""
+        """Returns the reason for restarting the program; empty if there is none."""
         options = self._options
         if self._files is not None and (changed := self._files.changed()):
             return f"{changed} has changed"
@@ -178,7 +178,8 @@ class Program:
 
 
 class _Signals:
-    """Signals as data: a handler that took a lock could wait for the code that it interrupted."""
+    """Receives signals through a pipe: a handler that takes a lock could deadlock with the code
+    that it interrupts."""
 
     def __init__(self) -> None:
         self._read, self._write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)

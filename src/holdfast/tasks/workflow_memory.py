@@ -1,8 +1,8 @@
-"""The memory of a workflow: the steps that are done are not done again.
+"""The memory of a workflow: finished steps are not repeated in later runs.
 
-Each verb of a run (`step`, `sleep`, `wait`, ...) gets a number in the order in which it is asked
-for. What is remembered under its number must have its name. The logic of a verb is a generator that
-yields what has to be done, see workflow_verbs.py.
+Each verb of a run (`step`, `sleep`, `wait`, ...) gets a number in the order of the calls. A step
+that is remembered under that number must have the same name. The logic of a verb is a generator
+that yields what has to be done, see workflow_verbs.py.
 """
 
 import asyncio
@@ -80,7 +80,7 @@ class Memory:
         """Reads what earlier runs have remembered.
 
         The first run reads too, for one empty page: a job's history may be cut, and a job that is
-        put again keeps its steps, so only the steps themselves say that there are none.
+        put again keeps its steps, so nothing else tells whether there are any.
         """
         last = -1
         while page := self._where.jobs.steps(self._job.id, after=last, count=_PAGE):
@@ -93,7 +93,7 @@ class Memory:
             last = page[-1].number
 
     async def followed(self, workflow: Awaitable[Any]) -> Any:
-        """Awaits an async workflow, and knows which asyncio task is its own."""
+        """Awaits an async workflow, and remembers which asyncio task is its own."""
         self._main = asyncio.current_task()
         return await workflow
 
@@ -124,7 +124,7 @@ class Memory:
         )
 
     def made(self, name: str, make: Callable[[], Any], annotation: Any) -> Any:
-        """Remembers a value that would be another one in each run."""
+        """Remembers a value that would differ in each run, such as a time or a random number."""
         return self._begin(
             name,
             lambda number, known: self._stepped(number, known, name, make, annotation, 0, None),
@@ -158,7 +158,7 @@ class Memory:
         )
 
     def version(self, name: str) -> Any:
-        """Says whether a workflow comes here for the first time, and so goes the new way."""
+        """Returns whether the workflow takes the new path: it had not passed this place before."""
         known = self._known.get(self._next)
         if known is not None and known.name != f"version {name}":
             return self._driven(no())
@@ -172,7 +172,7 @@ class Memory:
     # --- numbers ----------------------------------------------------------------------------------
 
     def _begin(self, name: str, verb: Callable[[int, Step | None], Verb]) -> Any:
-        """Gives the verb its number now, also if it is awaited later, and drives it."""
+        """Assigns the verb its number now, even if it is awaited later, and drives it."""
         self._run.check()
         if self._broken is not None:  # the workflow caught it, and would go another way later
             raise self._broken
@@ -193,8 +193,8 @@ class Memory:
         return self._driven(verb(number, known))
 
     def _keep_caught(self, asker: Any) -> None:
-        """Remembers the steps whose errors were caught: the workflow goes on where they were asked
-        for. Other branches of an async workflow go on too, while an error ends it."""
+        """Remembers failed steps whose error was caught: the branch that called one asks for
+        another step, or has ended and the workflow goes on. Other errors may still end it."""
         left: list[tuple[Any, Step]] = []
         for owner, step in self._raised:
             if owner is asker or (asker is self._main and owner.done()):
@@ -448,7 +448,7 @@ class Memory:
         self._has_kept(report)
 
     def _has_kept(self, report: Report) -> None:
-        """Notes what a commit has remembered; other steps may have come meanwhile."""
+        """Marks steps as stored by a commit; others may have been added meanwhile."""
         for step in report.steps:
             self._later.pop(step.number, None)
             self._bytes += len(_size(step.result))

@@ -1,6 +1,6 @@
-"""Verbs of a workflow: generators that yield what has to be done, and the two ways to drive them.
+"""The verbs of a workflow: generators that yield what has to be done, and two ways to drive them.
 
-The logic of `step`, `sleep`, `wait` and the others is so written once, for threads and for event
+So the logic of `step`, `sleep`, `wait` and the others is written once, for threads and for event
 loops.
 """
 
@@ -15,13 +15,13 @@ __all__ = ["Call", "Verb", "Write", "drive", "drive_async", "no"]
 
 
 class Call(NamedTuple):
-    """The workflow's own function is to be called."""
+    """Asks the driver to call the workflow's own function."""
 
     function: Callable[[], Any]
 
 
 class Write(NamedTuple):
-    """The store is to be asked or told."""
+    """Asks the driver to call the store."""
 
     function: Callable[[], Any]
 
@@ -48,7 +48,7 @@ def drive(verb: Verb) -> Any:
 
 
 async def drive_async(verb: Verb) -> Any:
-    """Runs a verb on the event loop; what blocks is done in a thread."""
+    """Runs a verb on the event loop; blocking calls run in a thread."""
     try:
         effect = next(verb)
         while True:

@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 
 class WorkflowStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """A workflow at one moment: its job, its steps, and the signals that it has not taken."""
+    """The state of a workflow: its job, its steps, and the signals that it has not taken."""
 
     job: Job
     steps: tuple[Step, ...] = ()
@@ -53,7 +53,7 @@ class Workflow(Task[C, V, P, R], Generic[C, V, P, R]):
     def signal(
         self, where: "Tx | Space | ClientSpace", id: str, name: str, value: Any = None
     ) -> None:
-        """Tells a workflow something that it waits for, or will wait for; see `Run.wait`."""
+        """Sends a signal to a workflow that waits for it, now or later; see `Run.wait`."""
         where.jobs.signal(id, name, to_plain(value))
 
     def status(self, where: "Space | ClientSpace", id: str) -> WorkflowStatus:
@@ -132,7 +132,7 @@ class WorkflowDecorator:
     @overload
     def __call__(self, /, **options: Unpack[Given]) -> "WorkflowDecorator": ...
     def __call__(self, function: Any = None, /, **options: Any) -> Any:
-        """Makes a workflow of the function, or returns the decorator with these options."""
+        """Turns the function into a workflow, or returns the decorator with these options."""
         if function is None:
             given: Any = {**self._given, **options}
             return WorkflowDecorator(self._declare, given)

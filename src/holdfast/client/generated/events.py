@@ -57,7 +57,7 @@ class CalledEvents(CalledLayer):
         return self._call(_CONFIGURE, timezone, looked_up_members, fan_out_keys, dedup_seconds)
 
     def contains(self, key: str, value: str) -> Member | None:
-        """Returns the member of that value, if the set has it. Reads 2 keys."""
+        """Returns the member with that value; None if the set lacks it. Reads 2 keys."""
         return self._call(_CONTAINS, key, value)
 
     def continue_fan_outs(self, *, most: int | None = None) -> int:
@@ -72,11 +72,11 @@ class CalledEvents(CalledLayer):
         timezone: str | None = None,
         week_starts_on: str | None = None,
     ) -> None:
-        """Puts a schema into force under `name`, in place of the one that had this name."""
+        """Deploys a schema under `name`, replacing an earlier one of that name."""
         return self._call(_DEPLOY, as_text(schema), name, dialect, timezone, week_starts_on)
 
     def describe(self, key: str) -> KeyDescription:
-        """Returns all that is known of a key: its kinds, size, counters and when it expires."""
+        """Describes a key: kinds, size, counters and expiry. Reads up to 5 keys."""
         return self._call(_DESCRIBE, key)
 
     def dialects(self) -> dict[str, deployment.Dialect]:
@@ -101,9 +101,7 @@ class CalledEvents(CalledLayer):
         return self._call(_EXPLAIN, event, schema)
 
     def fan_outs(self, limit: int = 100) -> list[FanOutReport]:
-        """Returns the background fan-outs that run, then those that were finished within a
-        day.
-        """
+        """Returns the running background fan-outs, then those that ended within the last day."""
         return self._call(_FAN_OUTS, limit)
 
     def forget(self, key: str) -> bool:
@@ -167,7 +165,7 @@ class CalledEvents(CalledLayer):
         last: Window = None,
         schema: str | None = None,
     ) -> MemberPage:
-        """Returns members of a set, newest first, a page at a time: hand `next` back as
+        """Returns members of a set, newest first, a page at a time: pass `next` back as
         `after`.
         """
         return self._call(
@@ -175,13 +173,11 @@ class CalledEvents(CalledLayer):
         )
 
     def problems(self, name: str) -> list[str]:
-        """Returns a sentence for each handler of a flux schema that makes no sense and is
-        skipped.
-        """
+        """Returns a sentence for each invalid handler of a flux schema, which is skipped."""
         return self._call(_PROBLEMS, name)
 
     def read(self, queries: Sequence[Query]) -> list[Result]:
-        """Runs many reads on one snapshot, each answered as if it were asked alone."""
+        """Runs many reads on one snapshot and returns their answers in order."""
         return self._call(_READ, queries)
 
     def schemas(self) -> dict[str, dict[str, Any]]:
@@ -189,11 +185,13 @@ class CalledEvents(CalledLayer):
         return self._call(_SCHEMAS)
 
     def send(self, event: AnyEvent, schema: str | None = None) -> SendReply:
-        """Writes what the handlers of the event ask for, all of it or nothing."""
+        """Runs the handlers of an event and writes everything they ask for, or nothing."""
         return self._call(_SEND, event, schema)
 
     def send_many(self, events: Sequence[AnyEvent], schema: str | None = None) -> SendManyReply:
-        """Writes a batch of events in one transaction; a bad one fails alone, by its position."""
+        """Sends several events in one transaction; the reply lists events that failed by
+        position.
+        """
         return self._call(_SEND_MANY, events, schema)
 
     def series(
@@ -221,7 +219,7 @@ class CalledEvents(CalledLayer):
         return self._call(_TOP, key, k, last, schema)
 
     def withdraw(self, name: str = "default") -> None:
-        """Takes a schema out of force; what it has written stays."""
+        """Withdraws a schema: its handlers no longer run; what they have written stays."""
         return self._call(_WITHDRAW, name)
 
 

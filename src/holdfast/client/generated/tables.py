@@ -32,13 +32,13 @@ class CalledTables(CalledLayer):
         return self._call(_BATCH, operations)
 
     def build_index(self, table: str, index: str) -> IndexProgress:
-        """Builds an index that `add_index` has begun, step by step, and returns when it is
+        """Builds an index that `add_index` has added, step by step, and returns when it is
         complete.
         """
         return self._call(_BUILD_INDEX, table, index)
 
     def create(self, schema: Mapping[str, Any], *, table: str | None = None) -> CreateResult:
-        """Creates a table, or migrates it if there is one with another schema."""
+        """Creates a table, or migrates an existing one to the new schema."""
         return self._call(_CREATE, schema, table)
 
     def delete(
@@ -54,7 +54,7 @@ class CalledTables(CalledLayer):
         return self._call(_DELETE, table, attributes, if_, if_match, if_none_match)
 
     def drop(self, table: str) -> bool:
-        """Drops a table with all its rows and says whether there was one."""
+        """Drops a table with all its rows and returns whether it existed."""
         return self._call(_DROP, table)
 
     def facts(self, table: str) -> Facts:
@@ -101,7 +101,7 @@ class CalledTables(CalledLayer):
         index: str | None = None,
         form: Form = "json",
     ) -> Page:
-        """Returns the page of a URL: the decoded `values` of its path and its raw query
+        """Returns the page of a URL, given the decoded values of its path and its raw query
         string.
         """
         return self._call(_GET_BY_URL, table, values, query_string, index, form)
@@ -113,13 +113,11 @@ class CalledTables(CalledLayer):
         return self._call(_IMPORT_ROWS, table, as_text(lines), atomic)
 
     def index_progress(self, table: str, index: str) -> IndexProgress:
-        """Returns how far the building of an index has come. Reads 3 keys."""
+        """Returns the progress of an index build. Reads 3 keys."""
         return self._call(_INDEX_PROGRESS, table, index)
 
     def names(self, *, after: str | None = None, limit: int = DEFAULT_PAGE_ROWS) -> list[str]:
-        """Returns the names of the tables, in order: at most `limit`, from those after
-        `after`.
-        """
+        """Returns the names of the tables, in order: at most `limit`, beginning after `after`."""
         return self._call(_NAMES, after, limit)
 
     def put(
@@ -133,9 +131,7 @@ class CalledTables(CalledLayer):
         return_old: bool = False,
         form: Form = "python",
     ) -> PutResult:
-        """Writes one row: what is named replaces what is stored, None removes it, the rest
-        stays.
-        """
+        """Writes one row: sets the given attributes, None removes one, all others stay."""
         return self._call(_PUT, table, attributes, if_, if_match, if_none_match, return_old, form)
 
     def schema(self, table: str) -> Schema:
