@@ -127,7 +127,7 @@ def test_the_first_tab_leads_past_the_menu(wide: Reader) -> None:
 def test_all_of_a_page_are_selected_with_one_tick(wide: Reader) -> None:
     page = wide.open("shop/queues/search-index")
 
-    page.get_by_label("Select all of this page").check()
+    page.get_by_label("Select all on this page").check()
 
     ticked = page.locator("tbody input[type=checkbox]:checked").count()
     assert ticked == page.locator("tbody tr input[type=checkbox]").count() > 1

@@ -40,7 +40,7 @@ def crm(server: Server) -> Iterator[ClientSpace]:
         ("entities/shop.Users?c0=age&v0=many", "age is of type Int"),
         ("entities/shop.Users/ids/user-001", "Set of Text"),
         ("entities/shop.Users/ids/user-001", "2026-11-02T12:00:00+00:00"),
-        ("entities/shop.Users/new", "random if it is empty"),
+        ("entities/shop.Users/new", "random if empty"),
         ("entities/shop.Orders", "This table is empty."),
         ("schemas?schema=shop", "people who buy"),
         ("schemas", "A new schema"),

@@ -59,7 +59,7 @@ def test_each_page_is_shown_and_is_also_json(
         ("tracked", '<em class="bad">17</em>'),  # the menu counts failures on every page
         ("tracked", "receipt-59"),
         ("search?q=vip", "Jobs with this tag"),
-        ("search?q=receipt-3", "The job of this id"),
+        ("search?q=receipt-3", "The job with this id"),
     ],
 )
 def test_a_page_shows_what_was_put(

@@ -30,7 +30,7 @@ def stats(server: Server) -> Iterator[ClientSpace]:
         ("metrics/visits?entity=user,user-3&with=load", "load last"),
         ("metrics/load?value=max", "load, max"),
         ("metrics/seconds?value=p99", "seconds, p99"),
-        ("limits", "Looking counts nothing"),
+        ("limits", "Checking counts nothing"),
         ("limits?condition=logins&limit=3&window=60&entity=user,ann", "would be allowed"),
         ("limits?condition=logins&limit=many", "are numbers"),
     ],

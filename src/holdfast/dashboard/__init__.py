@@ -1,7 +1,7 @@
-"""The dashboard: web pages for all that is in a store, served below `/ui/`.
+"""The dashboard: web pages for everything in a store, served below `/ui/`.
 
-Built on the operations that every other client calls; README.md beside this file says how to add a
-page. Importing it adds the paths to the server.
+It uses the same operations as every other client; README.md beside this file says how to add a
+page. Importing the package adds its paths to the server.
 """
 
 try:

@@ -1,4 +1,4 @@
-"""Bulk actions: how far they are, and stopping them. They run whether or not someone looks."""
+"""Bulk actions: shows their progress, and stops them. They run in the background."""
 
 from holdfast.dashboard.pages import action, page
 from holdfast.dashboard.visit import Visit
@@ -8,7 +8,7 @@ from holdfast.server.http_exchange import HttpResponse
 
 @page("bulk", menu="bulk")
 async def bulks(visit: Visit) -> HttpResponse:
-    """Shows all actions that run, or ended within a week."""
+    """Shows all actions that are running or ended within a week."""
     found = await visit.call("jobs.bulks")
     newest = sorted(found, key=lambda each: -each.started)
     return await visit.render("bulks.html", title="Bulk actions", bulks=newest)
@@ -16,7 +16,7 @@ async def bulks(visit: Visit) -> HttpResponse:
 
 @page("bulk/{id}", menu="bulk")
 async def bulk(visit: Visit) -> HttpResponse:
-    """Shows how far one action is."""
+    """Shows the progress of one action."""
     found = await visit.call("jobs.bulk", id=visit.names["id"])
     if found is None:
         raise NotFound(f"there is no bulk action {visit.names['id']!r:.100}")

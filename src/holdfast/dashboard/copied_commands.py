@@ -1,4 +1,4 @@
-"""A page as commands: the calls behind it for curl and for Python, and their results as JSON."""
+"""The commands of "Copy as": a page's calls for curl and for Python, and their results as JSON."""
 
 import shlex
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Copied(NamedTuple):
-    """The calls of a page, to be used elsewhere."""
+    """The calls of a page, as text to copy."""
 
     curl: str
     python: str

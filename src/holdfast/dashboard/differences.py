@@ -42,7 +42,7 @@ def _text(value: Any) -> str:
 
 
 def _marked(old: str, new: str) -> tuple[Markup, Markup]:
-    """Returns both texts with what went and what came marked.
+    """Returns both texts with removed and added words marked.
 
     >>> _marked("a big <b>", "a small <b>")
     (Markup('a <del>big</del> &lt;b&gt;'), Markup('a <ins>small</ins> &lt;b&gt;'))

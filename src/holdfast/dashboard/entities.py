@@ -66,14 +66,14 @@ async def entity_table(visit: Visit) -> HttpResponse:
 
 
 async def table_of(visit: Visit, name: str) -> Table | None:
-    """Returns the deployed table; None if its schema has gone."""
+    """Returns the deployed table; None if its schema no longer exists."""
     schema = await visit.call("entities.schema", name=name.partition(".")[0])
     found: Table | None = schema.table(name.partition(".")[2]) if schema else None
     return found
 
 
 class _Answer:
-    """A page of entities; or why there is none, and the index that would help."""
+    """A page of entities; or the reason why there is none, and the index that is missing."""
 
     def __init__(self) -> None:
         self.entities: list[Any] = []

@@ -1,4 +1,4 @@
-"""Schemas of entities: as YAML, and deployed after a look at the plan."""
+"""Schemas of entities: shows them as YAML, previews the plan of a new one, and deploys it."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Events: schemas with their handlers, a playground, and what events have become."""
+"""Events: schemas with their handlers, a playground, and the keys that events have written."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ _EXAMPLE = (
 
 @page("events", menu="events")
 async def events(visit: Visit) -> HttpResponse:
-    """Shows the schemas in force with their handlers, and the keys that events have written."""
+    """Shows the deployed schemas with their handlers, and the keys that events have written."""
     prefix = visit.parameter("prefix")
     found = await visit.call(
         "events.keys", prefix=prefix, limit=ROWS_PER_PAGE, after=visit.parameter("cursor") or None
@@ -146,18 +146,18 @@ async def event_schema(visit: Visit) -> HttpResponse:
 
 @action("events/deploy")
 async def deploy(visit: Visit) -> HttpResponse:
-    """Puts a schema into force."""
+    """Deploys a schema."""
     name = visit.form.get("name", "") or "default"
     dialect = visit.form.get("dialect") or None
     await visit.call(
         "events.deploy", schema=visit.form.get("schema", ""), name=name, dialect=dialect
     )
-    return visit.leave(visit.link("events", "schemas", name), f"{name} is in force.")
+    return visit.leave(visit.link("events", "schemas", name), f"Deployed {name}.")
 
 
 @action("events/schemas/{name}/withdraw")
 async def withdraw(visit: Visit) -> HttpResponse:
-    """Takes a schema out of force."""
+    """Withdraws a schema."""
     await visit.call("events.withdraw", name=visit.names["name"])
     said = f"Withdrew {visit.names['name']}; what it has written stays."
     return visit.leave(visit.link("events"), said)

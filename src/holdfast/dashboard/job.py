@@ -1,4 +1,4 @@
-"""One job: what it holds, what happened to it, what it waits for, and every action on it."""
+"""One job: its data, its history, its dependencies, and every action on it."""
 
 from typing import Any
 
@@ -50,7 +50,7 @@ async def retry(visit: Visit) -> HttpResponse:
 
 @action("jobs/{id}/cancel")
 async def cancel(visit: Visit) -> HttpResponse:
-    """Cancels a job; the page is gone with it."""
+    """Cancels a job, and leaves its page, which no longer exists."""
     await visit.call("jobs.cancel", ids=[visit.names["id"]])
     return visit.leave(visit.link("queues"), f"Canceled the job {visit.names['id']}.")
 
@@ -89,9 +89,9 @@ async def tags(visit: Visit) -> HttpResponse:
 
 @action("jobs/{id}/track")
 async def track(visit: Visit) -> HttpResponse:
-    """Begins or ends the tracking of a job."""
+    """Starts or stops tracking a job."""
     await _call(visit, "untrack" if visit.form.get("off") else "track")
-    return _done(visit, "Tracked no more." if visit.form.get("off") else "The job is tracked.")
+    return _done(visit, "No longer tracked." if visit.form.get("off") else "The job is tracked.")
 
 
 @action("jobs/{id}/release")
@@ -105,11 +105,11 @@ async def release(visit: Visit) -> HttpResponse:
 async def signal(visit: Visit) -> HttpResponse:
     """Sends a signal to a workflow."""
     await _call(visit, "signal", name=visit.form.get("name", ""), value=visit.form_json("value"))
-    return _done(visit, "The signal was given.")
+    return _done(visit, "The signal was sent.")
 
 
 @action("jobs/{id}/independent")
 async def independent(visit: Visit) -> HttpResponse:
-    """Lets a job wait for nobody any more."""
+    """Removes all dependencies of a job."""
     await _call(visit, "depends_off", all=True)
-    return _done(visit, "The job waits for nobody any more.")
+    return _done(visit, "The job no longer waits for other jobs.")

@@ -1,4 +1,4 @@
-"""The filters of a list of jobs, as they are in the query of its page, and what is done to jobs."""
+"""The filters of a list of jobs, read from the query of its page, and the actions on jobs."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -21,7 +21,7 @@ ACTIONS: Final = {
 
 
 def search_of(given: dict[str, str], **fixed: str | None) -> dict[str, Any]:
-    """Returns the search that filters mean; times are UTC, as `2026-11-17T10:00`."""
+    """Returns the search for the filters of a page; times are UTC, as `2026-11-17T10:00`."""
     search: dict[str, Any] = {name: value for name, value in fixed.items() if value}
     for name in ("klass", "tag", "text", "worker"):
         if given.get(name):
@@ -41,9 +41,9 @@ def _moment(name: str, text: str) -> float:
 
 
 async def apply(visit: Visit, search: dict[str, Any], back: str) -> HttpResponse:
-    """Does what a form asks for, to the jobs that were selected or to all that match.
+    """Applies the action of a form to the selected jobs, or to all that match.
 
-    All that match is a bulk action: it runs on the server, in steps, whether or not someone looks.
+    For all that match, it starts a bulk action, which runs in the background.
     """
     form = visit.form
     action, value = form.get("action", ""), form.get("value", "").strip()

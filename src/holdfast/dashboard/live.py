@@ -1,7 +1,8 @@
-"""Live parts: a stream that says when something in a space has changed.
+"""Live updates: a stream that tells a page that something in its space has changed.
 
-It says no more than that; the page then asks for itself again, with its reader's own rights, and
-takes over the parts that are live. Many changes are one word, at most each `LIVE_SECONDS`.
+It says no more than that. The page then requests itself again, with its reader's own rights, and
+replaces the parts that are live. Changes are combined: there is at most one message every
+`LIVE_SECONDS`.
 """
 
 import asyncio
@@ -16,7 +17,7 @@ from holdfast.server.streams import next_or_none
 
 
 class LiveStreams:
-    """The streams of a server: how many there are."""
+    """Counts the open streams of a server."""
 
     def __init__(self) -> None:
         self.count = 0

@@ -1,4 +1,4 @@
-"""Logging in and out, and the choice between light and dark: what belongs to no space."""
+"""Pages that belong to no space: login, logout, and the choice between light and dark."""
 
 from holdfast.dashboard import templates
 from holdfast.dashboard.sessions import THEMES, LoginSession
@@ -26,7 +26,7 @@ def login_page(
 async def log_in(
     api: HttpApi, request: HttpRequest, session: LoginSession, form: dict[str, str]
 ) -> HttpResponse:
-    """Begins a session, or shows the form again with what was wrong."""
+    """Begins a session, or shows the form again with the error."""
     to = _inside(request, form.get("to", ""))
     failures: Failures = api.dispatcher.password_checks.failures
     key = (f"dashboard {network_of(api.address_of(request))}", _ANY_NAME)
@@ -51,7 +51,7 @@ def log_out(request: HttpRequest, session: LoginSession) -> HttpResponse:
 
 
 def choose_theme(request: HttpRequest, session: LoginSession, form: dict[str, str]) -> HttpResponse:
-    """Remembers light, dark, or as the system has it."""
+    """Remembers the theme: light, dark, or that of the system."""
     theme = form.get("theme", "")
     cookie = session.theme_cookie(theme if theme in THEMES else "auto")
     return _lead(_inside(request, form.get("to", "")), cookie)
@@ -64,7 +64,7 @@ def _lead(to: str, cookie: str) -> HttpResponse:
 
 
 def _inside(request: HttpRequest, to: str) -> str:
-    """Returns `to` if it is a page of this dashboard, else its start: no form leads elsewhere."""
+    """Returns `to` if it is a page of this dashboard, otherwise its start page."""
     start = f"{request.root}/ui/"
     is_plain = to.isprintable() and to.isascii() and "\\" not in to
     return to if is_plain and to.startswith(start) else start

@@ -1,4 +1,4 @@
-"""Backups and checks: they run on the server, whether or not someone looks, and show progress."""
+"""Backups and checks: starts them in the background of the server, and shows their progress."""
 
 from pathlib import PurePath
 
@@ -11,7 +11,7 @@ from holdfast.server.http_exchange import HttpResponse
 async def backups(visit: Visit) -> HttpResponse:
     """Shows the backups of the server's folder, and those that are being made."""
     facts = await visit.call("admin.server")
-    # First what runs: a backup that ends between the two calls is then in both, and not in neither.
+    # Running ones first: a backup that ends between the two calls is then in both, not in neither.
     runs = [each for each in await visit.call("admin.maintenance") if each.kind == "backup"]
     listed = await visit.call("admin.backups")
     return await visit.render(

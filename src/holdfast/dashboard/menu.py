@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 
 class MenuEntry(NamedTuple):
-    """A page that the menu leads to; shown to those who may call the operation that it `needs`."""
+    """A page that the menu links to; shown to users who may call the operation it `needs`."""
 
     name: str  # the path of the page, and its `menu`
     label: str

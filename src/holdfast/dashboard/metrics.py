@@ -39,7 +39,7 @@ async def metrics(visit: Visit) -> HttpResponse:
 
 
 def prefix_of(visit: Visit) -> list[str] | None:
-    """Returns the prefix of the address, whose parts have commas between them."""
+    """Returns the prefix in the address, whose parts are separated by commas."""
     return parts_of(visit.parameter(_PREFIX)) or None
 
 
@@ -129,7 +129,7 @@ async def _top(visit: Visit, spec: Any, sequence: Any) -> list[Any] | None:
 
 @action("metrics/{metric}/reset")
 async def reset(visit: Visit) -> HttpResponse:
-    """Deletes what is stored of one entity."""
+    """Deletes everything stored about one entity."""
     name, entity = visit.names["metric"], parts_of(visit.form.get("entity", ""))
     prefix = parts_of(visit.form.get(_PREFIX, "")) or None
     deleted = await visit.call(
@@ -141,7 +141,7 @@ async def reset(visit: Visit) -> HttpResponse:
 
 @page("limits", menu="limits")
 async def limits(visit: Visit) -> HttpResponse:
-    """Shows what a limit would say to an entity; nothing is counted."""
+    """Shows how a limit would decide for an entity, without counting anything."""
     result = problem = None
     recorded = await Recorded.of(visit)
     refusals = await recorded.refusals()

@@ -60,7 +60,7 @@ def _jobs_have(number: int) -> str:
 
 
 def _alerts(visit: Visit, figures: list[Any], failed: dict[str, int], programs: Any) -> list[Alert]:
-    """Returns what needs someone, the worst first."""
+    """Returns what needs attention, the worst first."""
     served = {queue for program in programs for queue in program.queues}
     found = [
         Alert(group, f"{_jobs_have(number)} failed", visit.link("failures", group), "bad")
@@ -83,13 +83,13 @@ def _alerts(visit: Visit, figures: list[Any], failed: dict[str, int], programs: 
             and each.oldest_age > _LONG_WAIT
         ):
             minutes = f"{each.oldest_age / 60:,.0f} min"
-            said = f"nobody serves this queue; its oldest job waits {minutes}"
+            said = f"no worker serves this queue; its oldest job has waited {minutes}"
             found.append(Alert(counts.name, said, link))
     return found[:12]
 
 
 async def _charts(recorded: Recorded, span: Range) -> dict[str, Chart]:
-    """Returns the charts that something was recorded for."""
+    """Returns the charts for which there is recorded data."""
     ago = f"last {span.label}"
     charts = {}
     times, completed = await recorded.jobs("completed", span=span)

@@ -1,7 +1,7 @@
 """The list of all pages and actions of the dashboard; each module of a page adds its own.
 
 A page answers GET and never changes anything. An action answers POST, changes something through an
-operation, and leads back to a page. Both are found by their path below `/ui/{space}`.
+operation, and redirects to a page. Both are found by their path below `/ui/{space}`.
 """
 
 from collections.abc import Awaitable, Callable
@@ -37,7 +37,7 @@ ACTIONS: Final[list[Entry]] = []
 
 
 def page(path: str, *, menu: str = "") -> Callable[[Show], Show]:
-    """Serves a page: `@page("queues/{queue}", menu="queues")`. The plainest path wins."""
+    """Serves a page: `@page("queues/{queue}", menu="queues")`. The most literal path wins."""
     return _adder(PAGES, path, menu)
 
 

@@ -1,4 +1,4 @@
-"""One queue: its jobs by state, its times, and what can be done to many of them at once."""
+"""One queue: its jobs by state, its wait and run times, and actions on many jobs at once."""
 
 from holdfast.dashboard import histograms, job_filters
 from holdfast.dashboard.charts import Chart, Line
@@ -74,7 +74,7 @@ async def _chart(visit: Visit, queue: str) -> Chart | None:
 
 @action("queues/{queue}/jobs")
 async def change(visit: Visit) -> HttpResponse:
-    """Does something to selected jobs, or to all that match the filters of the page."""
+    """Applies an action to the selected jobs, or to all that match the filters of the page."""
     name, state = visit.names["queue"], visit.form.get("state", "")
     search = job_filters.search_of(visit.form, queue=name, state=state)
     kept = {key: visit.form.get(key, "") for key in job_filters.FILTERS}

@@ -1,4 +1,4 @@
-"""All queues of a space, and what can be done to one of them."""
+"""All queues of a space, and the actions on one of them."""
 
 from holdfast.dashboard.pages import action, page
 from holdfast.dashboard.recorded_history import Recorded
@@ -39,7 +39,7 @@ def limits_of(options: dict[str, object], queue: str) -> dict[str, object]:
 
 @action("queues/{queue}/pause")
 async def pause(visit: Visit) -> HttpResponse:
-    """Pauses a queue, and with `stop_running` takes back what runs."""
+    """Pauses a queue, and with `stop_running` takes back its running jobs."""
     queue = visit.names["queue"]
     stop = True if visit.form.get("stop_running") else None
     await visit.call("jobs.pause", queues=[queue], stop_running=stop)
@@ -51,12 +51,12 @@ async def resume(visit: Visit) -> HttpResponse:
     """Ends a pause."""
     queue = visit.names["queue"]
     await visit.call("jobs.unpause", queues=[queue])
-    return visit.leave(visit.link("queues", queue), f"{queue} goes on.")
+    return visit.leave(visit.link("queues", queue), f"Resumed {queue}.")
 
 
 @action("queues/{queue}/drain")
 async def drain(visit: Visit) -> HttpResponse:
-    """Cancels all that waits in a queue, in steps, as a bulk action with progress."""
+    """Cancels all waiting jobs of a queue, as a bulk action."""
     search = {"queue": visit.names["queue"], "state": "waiting"}
     started = await visit.call("jobs.bulk_start", action="cancel", search=search)
     return visit.leave(visit.link("bulk", started.id))
@@ -64,7 +64,7 @@ async def drain(visit: Visit) -> HttpResponse:
 
 @action("queues/{queue}/limits")
 async def limits(visit: Visit) -> HttpResponse:
-    """Sets the limits of a queue; an empty one is taken back."""
+    """Sets the limits of a queue; an empty field removes a limit."""
     queue = visit.names["queue"]
     before = limits_of(await visit.call("jobs.config"), queue)
     for limit in LIMITS:

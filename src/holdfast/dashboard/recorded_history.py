@@ -1,4 +1,4 @@
-"""The recorded history that charts show: metrics in the space `system`, see server/recorder.py."""
+"""The history that charts show: metrics that the server records in the space `system`."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -25,7 +25,7 @@ RANGES = {
 
 
 class Recorded:
-    """Reads recorded metrics for one visit; without the right to, there are none."""
+    """Reads recorded metrics for one visit; a user who may not read them gets none."""
 
     def __init__(self, visit: Visit, *, exists: bool) -> None:
         self._visit = visit
@@ -33,7 +33,7 @@ class Recorded:
 
     @classmethod
     async def of(cls, visit: Visit) -> "Recorded":
-        """Returns the history, which may be switched off or not be for this user."""
+        """Returns the history; it is empty if recording is off or the user may not read it."""
         if not visit.may("metrics.series", space=SPACE):
             return cls(visit, exists=False)
         found = await visit.call_in(SPACE, "metrics.defined", names=["commits"])
@@ -49,7 +49,7 @@ class Recorded:
     ) -> tuple[list[float], list[float | None]]:
         """Returns times and values of a metric; both are empty if nothing was recorded.
 
-        The step that is not over yet is left out: it would look like a fall.
+        The current step is left out: it is incomplete, and would look like a drop.
         """
         if not self.exists:
             return [], []
@@ -96,8 +96,8 @@ class Recorded:
 
 
 def per_minute(totals: Sequence[float | None], step: float) -> list[float | None]:
-    """Returns the growth of a total by minute. Nothing is known before the first look; later, where
-    nobody looked, nothing has happened.
+    """Returns the growth of a total by minute. It is unknown before the first value; a gap later
+    counts as no growth.
 
     >>> per_minute([None, 10, 70, None, 130, 5], 60)
     [None, None, 60.0, 0.0, 60.0, 0.0]

@@ -1,8 +1,8 @@
-"""`/ui/`: finds the page or the action of a path, and guards all of them.
+"""Routes `/ui/`: finds the page or the action of a path, and protects all of them.
 
-Every answer forbids inline scripts and frames. A visitor who is not logged in gets the login form,
-and an action whose form is not one of ours is refused before it is read any further. The names of
-hosts and origins are checked before this, as for all paths (server/browser_checks.py).
+Every answer forbids inline scripts and frames. A visitor who is not logged in gets the login form.
+An action is refused before anything else if its form lacks the session's token. Hosts and origins
+are checked before, as for all paths (server/browser_checks.py).
 """
 
 from typing import Final
@@ -114,7 +114,7 @@ async def _post(
 
 
 async def _who(api: HttpApi, request: HttpRequest, session: LoginSession) -> Identity:
-    """Returns who asks: by session, or as a program that sends a token with its request."""
+    """Returns the user: by session, or by the token that a program sends with its request."""
     identity = session.identity(api.dispatcher.authenticator)
     if identity is None or "authorization" in request.headers:
         return await api.who(request)
@@ -124,7 +124,7 @@ async def _who(api: HttpApi, request: HttpRequest, session: LoginSession) -> Ide
 def _failure(
     api: HttpApi, request: HttpRequest, session: LoginSession, error: Exception
 ) -> HttpResponse:
-    """Returns an error as a page, or as the API would write it for a program."""
+    """Returns an error as a page, or for a program in the form of the API."""
     known = api.dispatcher.known(error, request.ids)
     if not request.accepts("text/html"):
         return api.failure(error, request)
@@ -139,6 +139,6 @@ def _failure(
 
 
 def _give_cookies(session: LoginSession, response: HttpResponse) -> None:
-    """Adds the cookies of a page; those of an action are its own."""
+    """Adds the cookies of a page; an action sets its own."""
     if response.headers.get("content-type") == _HTML and response.status != 303:
         response.cookies += session.new_cookies()

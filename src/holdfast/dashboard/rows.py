@@ -64,7 +64,7 @@ async def _revisions(visit: Visit, schema: Mapping[str, Any], path: str) -> list
 def _other(
     revisions: list[dict[str, Any]], item: dict[str, Any], key: list[str], wanted: str
 ) -> dict[str, Any] | None:
-    """Returns the revision that was asked for, or the one listed behind this one."""
+    """Returns the revision that was asked for, or the one listed after this one."""
     addresses = [key_address(each, key) for each in revisions]
     if wanted in addresses:
         return revisions[addresses.index(wanted)]
@@ -129,7 +129,10 @@ async def _step(visit: Visit, cursor: str) -> Any:
 
 
 async def _lines(visit: Visit, form: str, names: list[str], found: Any) -> AsyncGenerator[bytes]:
-    """Each step is consistent in itself; rows that are put meanwhile may be in it or not."""
+    """Yields the lines of an export, step by step.
+
+    Each step is consistent in itself; rows that are put meanwhile may or may not be included.
+    """
     if form == "csv":
         yield as_csv(names, [])
     while True:

@@ -53,7 +53,7 @@ async def _found(visit: Visit) -> Any:
 
 @action("schedules/{id}/run")
 async def run(visit: Visit) -> HttpResponse:
-    """Puts a job as the schedule would, now; its next run stays."""
+    """Puts a job now, as the schedule would; its next run does not change."""
     found = await _found(visit)
     id = await visit.call(
         "jobs.put",
@@ -64,12 +64,12 @@ async def run(visit: Visit) -> HttpResponse:
         tags=list(found.tags) or None,
         retries=found.retries,
     )
-    return visit.leave(visit.link("jobs", id), "A job was put as the schedule does it.")
+    return visit.leave(visit.link("jobs", id), "A job was put as the schedule would.")
 
 
 @action("schedules/{id}/pause")
 async def pause(visit: Visit) -> HttpResponse:
-    """Has a schedule put no more jobs until it is resumed."""
+    """Pauses a schedule: it puts no jobs until it is resumed."""
     id = visit.names["id"]
     await visit.call("jobs.recur_pause", id=id)
     return visit.leave(visit.form.get("to") or visit.link("schedules", id), f"Paused {id}.")
@@ -80,7 +80,7 @@ async def resume(visit: Visit) -> HttpResponse:
     """Ends the pause of a schedule."""
     id = visit.names["id"]
     await visit.call("jobs.recur_resume", id=id)
-    return visit.leave(visit.form.get("to") or visit.link("schedules", id), f"{id} goes on.")
+    return visit.leave(visit.form.get("to") or visit.link("schedules", id), f"Resumed {id}.")
 
 
 @action("schedules/{id}/edit")

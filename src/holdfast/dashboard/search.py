@@ -9,7 +9,7 @@ from holdfast.server.http_exchange import HttpResponse
 
 @page("search", menu="search")
 async def search(visit: Visit) -> HttpResponse:
-    """Shows the job of an id, and jobs that fit: one word is looked for everywhere."""
+    """Shows the job with an id, and matching jobs: a single word is searched for everywhere."""
     word = visit.parameter("q").strip()
     wanted = job_filters.search_of(
         visit.request.parameters,

@@ -1,11 +1,11 @@
 """Sessions of the dashboard: a signed cookie with an end, and the token of its forms.
 
-The cookie is signed with a key that is made of the stored digests of the user's password and token.
-So nothing is stored for a session, every server of a store knows it, and a new password or token
-ends all sessions of its user at once. A session that was logged out is refused by this process
-until its end.
+The cookie is signed with a key that is derived from the stored digests of the user's password and
+token. So nothing is stored for a session, every server of a store accepts it, and a new password or
+token ends all sessions of its user at once. After a logout, this process refuses the session until
+it would have ended.
 
-A visitor who needs no login has a cookie with a random word, which every form repeats: a page of
+A visitor who needs no login has a cookie with a random token, which every form repeats: a page of
 another site can read neither.
 """
 
@@ -63,14 +63,14 @@ class LoginSession:
         self._path = f"{request.root}/ui"
 
     def identity(self, authenticator: Authenticator) -> Identity | None:
-        """Returns who that is now; None if a login is needed."""
+        """Returns the identity of the session's user; None if a login is needed."""
         if authenticator.is_open or self.ticket is None:
             return authenticator.anonymous()
         return authenticator.renewed(Identity(self.ticket.name, ()))
 
     @property
     def form_token(self) -> str:
-        """The word that every form of this session repeats."""
+        """The token that every form of this session repeats (against CSRF)."""
         if self.ticket is None or self.is_open:
             return self._form_word
         return hmac.digest(self._key, b"form " + self.ticket.nonce.encode(), "sha256").hex()
@@ -84,7 +84,7 @@ class LoginSession:
     # --- cookies ---------------------------------------------------------------------------------
 
     def new_cookies(self) -> list[str]:
-        """Returns the cookies that a page gives to its reader."""
+        """Returns the cookies that a page sets."""
         cookies = [self._cookie(FORM, self._form_word)] if self._is_new_word else []
         if self.notice:
             cookies.append(self._cookie(NOTICE, "", seconds=0))
@@ -152,10 +152,10 @@ def _text(raw: bytes) -> str:
 
 
 def _cookies(header: str) -> dict[str, str]:
-    """Returns our cookies, which have neither quotes nor escapes; others are left alone.
+    """Returns our cookies, which have neither quotes nor escapes, and ignores all others.
 
-    `http.cookies` reads them too, in a time that grows with the square of the header: 60 KB of
-    backslashes or semicolons take it some ten seconds, in which nobody else is answered.
+    `http.cookies` takes quadratic time: 60 KB of backslashes or semicolons would block the server
+    for about ten seconds.
 
     >>> _cookies('other="a;b"; holdfast_theme=dark')
     {'holdfast_theme': 'dark'}

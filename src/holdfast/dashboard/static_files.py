@@ -41,7 +41,7 @@ def address(name: str) -> str:
 
 
 def answer(digest: str, name: str) -> HttpResponse:
-    """Returns a file, to be kept by browsers for as long as they like."""
+    """Returns a file that browsers may cache forever."""
     found = _all().get(name)
     if found is None or found.digest != digest:
         raise NotFound(f"the dashboard has no file {name!r:.100}")

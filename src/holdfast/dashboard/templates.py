@@ -1,4 +1,4 @@
-"""The templates and the words that they have for times, numbers and values."""
+"""The templates, and the filters that format times, numbers and values in them."""
 
 import asyncio
 from datetime import UTC, datetime
@@ -88,8 +88,7 @@ def utc(moment: float) -> str:
 
 
 def when(moment: float | None) -> Markup:
-    """Returns a moment: shown in the viewer's zone by the script, with the exact UTC time on
-    hover."""
+    """Returns a time, which the script shows in the viewer's time zone, with exact UTC on hover."""
     if not moment:
         return Markup(NONE)
     said = utc(moment)
@@ -99,7 +98,7 @@ def when(moment: float | None) -> Markup:
 
 
 def ago(moment: float | None, now: float) -> Markup:
-    """Returns a moment in words: "3 min ago", or "in 5 s", with the exact UTC time on hover."""
+    """Returns a time in words, "3 min ago" or "in 5 s", with the exact UTC time on hover."""
     if not moment:
         return Markup(NONE)
     said = utc(moment)
@@ -179,8 +178,7 @@ def size(value: float | None) -> str:
 
 
 def pretty(value: Any, most: int = MAX_SHOWN_CHARS) -> str:
-    """Returns a value as JSON with line breaks; of a long one the beginning, and how much is
-    left."""
+    """Returns a value as JSON with line breaks; a long one is cut, with a note of its length."""
     try:
         text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
     except (msgspec.MsgspecError, TypeError, ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Throttles: how many jobs of a name run at once, who holds it and who waits."""
+"""Throttles: their maximum, the jobs that hold them, and the jobs that wait."""
 
 from holdfast.dashboard.pages import action, page
 from holdfast.dashboard.visit import Visit
@@ -54,7 +54,7 @@ async def set_(visit: Visit) -> HttpResponse:
 
 @action("throttles/delete")
 async def delete(visit: Visit) -> HttpResponse:
-    """Lifts a throttle and lets all jobs back that wait for it."""
+    """Removes a throttle and releases all jobs that wait for it."""
     name = visit.form.get("name", "")
     await visit.call("jobs.throttle_delete", name=name)
-    return visit.leave(visit.link("throttles", name=name), f"The throttle {name} is lifted.")
+    return visit.leave(visit.link("throttles", name=name), f"Removed the throttle {name}.")

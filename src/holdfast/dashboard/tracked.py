@@ -7,6 +7,6 @@ from holdfast.server.http_exchange import HttpResponse
 
 @page("tracked", menu="tracked")
 async def tracked(visit: Visit) -> HttpResponse:
-    """Shows the jobs that someone tracks."""
+    """Shows the tracked jobs."""
     found = await visit.call("jobs.tracked")
     return await visit.render("tracked.html", title="Tracked jobs", found=found)

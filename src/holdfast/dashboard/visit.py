@@ -1,7 +1,7 @@
-"""One visit of a page: who asks, in which space, and the operations that are called for it.
+"""One request for a page: its user, its space, and the operations that the page calls.
 
-A page knows the store through `Visit.call` alone, which checks roles and arguments as the HTTP API
-does. Each call is remembered: "copy as" shows them as commands, and `?format=json` their results.
+A page reaches the store only through `Visit.call`, which checks roles and arguments as the HTTP API
+does. Each call is recorded: "Copy as" shows them as commands, `?format=json` returns their results.
 """
 
 import csv
@@ -38,7 +38,7 @@ class Call(NamedTuple):
 
 
 class Visit:
-    """A request for a page of the dashboard, by someone who is known, in one space."""
+    """A request for a page of the dashboard, by an identified user, in one space."""
 
     def __init__(
         self,
@@ -66,8 +66,8 @@ class Visit:
     async def call(self, name: str, /, **arguments: Any) -> Any:
         """Calls an operation as its user would over HTTP: `await visit.call("jobs.queues")`.
 
-        Arguments are what JSON has; those that are None are left out. Raises `Forbidden` if the
-        user may not call it.
+        Arguments are JSON values; those that are None are left out. Raises `Forbidden` if the user
+        may not call it.
         """
         operation = find(*name.split(".", 1))
         needed = _needed(operation.arguments)
@@ -146,7 +146,7 @@ class Visit:
         return f"{self.request.root}/ui/{space}/{path}{behind}"
 
     def here(self, **changed: Any) -> str:
-        """Returns the address of this page with some parameters changed; None takes one away."""
+        """Returns the address of this page with some parameters changed; None removes one."""
         query = {**self.request.parameters, **changed}
         query = {name: value for name, value in query.items() if value not in (None, "")}
         path = self.request.root + self.request.raw_path.decode("latin-1")
@@ -186,14 +186,14 @@ class Visit:
         return HttpResponse(page, content_type=_HTML)
 
     def leave(self, to: str, said: str = "") -> HttpResponse:
-        """Leads to another page, which shows what was done: the end of every action."""
+        """Redirects to another page, which shows what was done; every action ends with it."""
         response = HttpResponse(b"", status=303, content_type=_HTML, headers={"location": to})
         if said:
             response.cookies.append(self.session.notice_cookie(said))
         return response
 
     async def _totals(self) -> Any:
-        """Returns the numbers that the menu shows; None for those who may not read jobs."""
+        """Returns the numbers that the menu shows; None if the user may not read jobs."""
         if not self.may("jobs.totals"):
             return None
         return await self.call_in(self.space, "jobs.totals")
@@ -213,13 +213,13 @@ _MAX_CHOICES = 100
 
 @cache
 def _needed(arguments: type[msgspec.Struct]) -> frozenset[str]:
-    """Returns the arguments that an operation does not do without."""
+    """Returns the required arguments of an operation."""
     fields = msgspec.structs.fields(arguments)
     return frozenset(field.encode_name for field in fields if field.required)
 
 
 def number_of(name: str, text: str) -> float | None:
-    """Returns a number that someone has typed, or None for nothing."""
+    """Returns the number that was typed; None for an empty text."""
     if not text.strip():
         return None
     try:
@@ -239,7 +239,7 @@ def as_csv(header: Sequence[str] | None, rows: Iterable[Sequence[Any]]) -> bytes
 
 
 def _cell(value: Any) -> Any:
-    """Text as it is, but none that a spreadsheet would run as a formula; other values as JSON."""
+    """Returns a CSV cell: text that no spreadsheet runs as a formula, other values as JSON."""
     if isinstance(value, str):
         return f"'{value}" if value[:1] in ("=", "+", "-", "@", "\t", "\r") else value
     if value is None or isinstance(value, int | float):

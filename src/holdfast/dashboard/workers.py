@@ -1,4 +1,4 @@
-"""Worker programs and workers: what runs where, and the jobs of those that are lost."""
+"""Worker programs and workers: what they run, and the jobs of lost workers."""
 
 from holdfast.dashboard.pages import action, page
 from holdfast.dashboard.visit import Visit
@@ -8,7 +8,7 @@ from holdfast.server.http_exchange import HttpResponse
 
 @page("workers", menu="workers")
 async def workers(visit: Visit) -> HttpResponse:
-    """Shows workers that lost their jobs first, then the programs that are alive."""
+    """Shows lost workers first, then the programs that are alive."""
     programs = await visit.call("jobs.worker_programs")
     found = await visit.call("jobs.workers")
     known = sorted(found, key=lambda each: (not each.stalled, -each.jobs))
@@ -38,7 +38,7 @@ async def worker(visit: Visit) -> HttpResponse:
 
 @action("workers/{worker}/hand-back")
 async def hand_back(visit: Visit) -> HttpResponse:
-    """Gives the jobs of a lost worker to others."""
+    """Hands back the jobs of a lost worker, for others to take."""
     name = visit.names["worker"]
     held = await visit.call("jobs.worker", worker=name)
     ids = list(held.stalled)[:1000]
@@ -49,6 +49,6 @@ async def hand_back(visit: Visit) -> HttpResponse:
 
 @action("workers/{worker}/forget")
 async def forget(visit: Visit) -> HttpResponse:
-    """Takes a worker off the list."""
+    """Removes a worker from the list."""
     await visit.call("jobs.worker_deregister", workers=[visit.names["worker"]])
     return visit.leave(visit.link("workers"), f"Forgot the worker {visit.names['worker']}.")
