@@ -179,9 +179,6 @@ class PostgresBackend:
     def session(self, space: bytes) -> PostgresSession:
         return PostgresSession(self, space)
 
-    def exclusive_session(self, space: bytes) -> PostgresSession:
-        return PostgresSession(self, space, exclusive=True)
-
     def turn_session(
         self, space: bytes, contended: Sequence[bytes], *, exclusive: bool = False
     ) -> PostgresSession:

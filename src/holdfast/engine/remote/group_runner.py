@@ -20,7 +20,6 @@ from holdfast.engine.remote.protocol import (
     Commit,
     Committed,
     Conflicted,
-    Locking,
     Page,
     Session,
     TakingTurns,
@@ -111,7 +110,6 @@ class GroupRunner:
         self._wake = wake  # called after a commit with notices
         self._memories = RememberedSpaces()
         self._contention = Contention()
-        self._exclusive = backend.exclusive_session if isinstance(backend, Locking) else None
         self._turn = backend.turn_session if isinstance(backend, TakingTurns) else None
 
     # --- groups ----------------------------------------------------------------------------------
@@ -293,10 +291,8 @@ class GroupRunner:
         return _Attempt(self._backend, space, now, self._memories.of(space), waiting)
 
     def _waiting(self, space: bytes, contended: list[bytes], *, exclusive: bool) -> Session | None:
-        """Returns a session that waits for its turn, if there are contended keys."""
-        if self._turn is not None:
-            return self._turn(space, contended, exclusive=exclusive)
-        return None if self._exclusive is None else self._exclusive(space)
+        """Returns a session that waits for its turn, where the backend has such."""
+        return None if self._turn is None else self._turn(space, contended, exclusive=exclusive)
 
     def _committed(self, attempt: _Attempt, transactions: int) -> None:
         self._counts.add_group(transactions)

@@ -206,17 +206,6 @@ class Trying(Protocol):
 
 
 @runtime_checkable
-class Locking(Protocol):
-    """The methods of a backend that can make other transactions wait."""
-
-    def exclusive_session(self, space: bytes) -> Session:
-        """Returns a session that lets no one else commit in its space from its first `fetch` to its
-        end, so that its own commit is in no conflict. A backend may limit how long that lasts; then
-        the commit of a session that takes longer can be in conflict like any other."""
-        ...
-
-
-@runtime_checkable
 class TakingTurns(Protocol):
     """The methods of a backend that lets transactions wait for each other by what they read."""
 
@@ -226,7 +215,11 @@ class TakingTurns(Protocol):
         """Returns a session that waits with its first `fetch` for all others that have one of the
         `contended` keys, and has them to its end. Unless it is `exclusive`, nobody else waits for
         it: its commit is checked as ever, and what it reads in several fetches need not be of one
-        moment; if it commits nothing then, `confirm` raises `Conflicted`."""
+        moment; if it commits nothing then, `confirm` raises `Conflicted`.
+
+        An `exclusive` one also lets no one else commit in its space from its first `fetch` to its
+        end, so that its own commit is in no conflict. A backend may limit how long both last; then
+        the commit of a session that takes longer can be in conflict like any other."""
         ...
 
 

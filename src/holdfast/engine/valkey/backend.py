@@ -46,11 +46,6 @@ class ValkeyBackend:
     def session(self, space: bytes) -> Session:
         return SpaceSession(self, self.place(space)) if space else WholeSession(self)
 
-    def exclusive_session(self, space: bytes) -> Session:
-        return (
-            SpaceSession(self, self.place(space), exclusive=True) if space else WholeSession(self)
-        )
-
     def turn_session(
         self, space: bytes, contended: Sequence[bytes], *, exclusive: bool = False
     ) -> Session:
