@@ -32,6 +32,7 @@ PARTS: Final[dict[str, int]] = {
     "damage": 2,
     "disk_full": 2,
     "parser_fuzz": 1,
+    "smuggling": 1,
     "codegen_fuzz": 1,
     "soak": 2,
     "resources": 2,
