@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from holdfast.entities.bson_codec import Foreign, _decode_plainly, _document, decode, encode
 from holdfast.errors import BadValue, HoldfastError, Malformed
+from holdfast.limits import MAX_BSON_DEPTH
 
 
 def document(*elements: bytes) -> bytes:
@@ -117,13 +118,27 @@ def test_what_is_no_document_is_malformed(body: bytes) -> None:
         decode(body)
 
 
-def test_nesting_without_end_is_refused() -> None:
-    body = document()
-    for _ in range(5000):
-        body = document(b"\x03n\0" + body)
+@pytest.mark.parametrize("type", [b"\x03", b"\x04"], ids=["documents", "arrays"])
+@pytest.mark.parametrize("depth", [MAX_BSON_DEPTH + 1, 5_000, 20_000])
+def test_nesting_without_end_is_refused(depth: int, type: bytes) -> None:
+    for read in (decode, _decode_plainly):
+        with pytest.raises(BadValue, match="nested deeper than 128 lists and maps"):
+            read(nested(depth, type))
 
-    with pytest.raises(BadValue, match="nested"):
-        decode(body)
+
+def test_nesting_up_to_its_limit_is_read() -> None:
+    for read in (decode, _decode_plainly):
+        value, depth = read(nested(MAX_BSON_DEPTH)), 1
+        while value:
+            value, depth = value["0"], depth + 1
+        assert depth == MAX_BSON_DEPTH
+
+
+def nested(depth: int, type: bytes = b"\x03") -> bytes:
+    """Returns so many documents or arrays, each inside the one before."""
+    sizes = [5 + 8 * inner for inner in range(depth)]
+    heads = [struct.pack("<i", size) + type + b"0\0" for size in reversed(sizes[1:])]
+    return b"".join(heads) + document() + b"\0" * (depth - 1)
 
 
 def test_moments_beyond_the_calendar_keep_their_milliseconds() -> None:

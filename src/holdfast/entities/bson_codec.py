@@ -14,6 +14,7 @@ entity can hold."""
 import struct
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from typing import Any, Final
 
 from holdfast.entities.bson_types import HAS_PYMONGO, DatetimeMS, Int64
@@ -27,6 +28,7 @@ if HAS_PYMONGO:
 # Undefined would be read as null and a symbol as text. Neither byte is rare in lengths and numbers,
 # but what was read so is written as another type. A document with $ref must not become a DBRef.
 _UNDEFINED, _SYMBOL, _REFERENCE = b"\x06", b"\x0e", b"$ref"
+_DOCUMENT, _ARRAY = b"\x03", b"\x04"
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MAX_INT: Final = 2**63 - 1
 _OLD_BINARY: Final = 2  # the subtype whose data begin with their length once more
@@ -51,12 +53,33 @@ def decode(body: bytes) -> dict[str, Any]:
     if HAS_PYMONGO and _REFERENCE not in body:
         try:
             document = pymongo_codec.decode(body)
+            _refuse_depth(body, document)
             is_certain = _UNDEFINED not in body and _SYMBOL not in body
             if is_certain or pymongo_codec.encode(document) == body:
                 return document
         except (pymongo_codec.BSONError, RecursionError, ValueError, OverflowError):
             pass  # the plain codec knows more types, and says better what is wrong
     return _decode_plainly(body)
+
+
+def _refuse_depth(body: bytes, document: dict[str, Any]) -> None:
+    """Raises `BadValue` if the document is nested too deeply. How deep pymongo goes depends on the
+    version of Python."""
+    if body.count(_DOCUMENT) + body.count(_ARRAY) < MAX_BSON_DEPTH:
+        return  # it has too few of them
+    level: list[Any] = [document]
+    for _ in range(MAX_BSON_DEPTH):
+        values = chain.from_iterable(
+            each.values() if type(each) is dict else each for each in level
+        )
+        level = [value for value in values if type(value) in (dict, list)]
+        if not level:
+            return
+    raise _too_deep()
+
+
+def _too_deep() -> BadValue:
+    return BadValue(f"a value is nested deeper than {MAX_BSON_DEPTH} lists and maps")
 
 
 def encode(document: dict[str, Any]) -> bytes:
@@ -96,7 +119,7 @@ def _read_document(body: bytes, at: int, depth: int) -> tuple[dict[str, Any], in
 
 def _read_elements(body: bytes, at: int, depth: int) -> tuple[list[tuple[str, Any]], int]:
     if depth > MAX_BSON_DEPTH:
-        raise BadValue(f"a value is nested deeper than {MAX_BSON_DEPTH} lists and maps")
+        raise _too_deep()
     begin = at
     end = at + _int32.unpack_from(body, at)[0]
     if end < at + 5 or end > len(body) or body[end - 1]:
