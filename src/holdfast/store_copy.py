@@ -12,7 +12,7 @@ While a copy is in progress the target has a mark in its directory, and can't be
 
 from collections.abc import Callable, Iterator
 from hashlib import blake2b
-from typing import Final, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import msgspec
 
@@ -25,7 +25,7 @@ from holdfast.spaces import COPYING, DIRECTORY, refuse_half_a_copy
 __all__ = ["COPY_ENDED", "Copied", "Phase", "Side", "copy"]
 
 COPY_ENDED: Final = "copy.ended"  # a notice in the directory of the target
-Phase: TypeAlias = str  # "copy" or "verify"
+Phase: TypeAlias = Literal["copy", "verify"]  # what a copy is doing
 Progress: TypeAlias = Callable[[Phase, int], None]
 
 _Pairs: TypeAlias = list[tuple[bytes, bytes]]
