@@ -23,8 +23,9 @@ CPU_SECONDS = 0.5  # a linear reader takes a few milliseconds, a quadratic one t
         ";" * MAX_HEAD_BYTES,
         "a=b;" * (MAX_HEAD_BYTES // 4),
         "a" + " " * MAX_HEAD_BYTES + "b",
+        "holdfast_" * (MAX_HEAD_BYTES // 9),
     ],
-    ids=["backslashes", "quotes", "octal escapes", "semicolons", "many cookies", "blanks"],
+    ids=["backslashes", "quotes", "octal escapes", "semicolons", "many cookies", "blanks", "names"],
 )
 def test_cookies_are_read_in_a_time_that_grows_with_their_length(header: str) -> None:
     begin = time.thread_time()
@@ -33,6 +34,22 @@ def test_cookies_are_read_in_a_time_that_grows_with_their_length(header: str) ->
 
     assert time.thread_time() - begin < CPU_SECONDS
     assert found == {"holdfast_theme": "dark"}
+
+
+@pytest.mark.parametrize(
+    ("header", "found"),
+    [
+        ("holdfast_theme=dark", {"holdfast_theme": "dark"}),
+        ("a=b;holdfast_theme= dark ; c", {"holdfast_theme": "dark"}),
+        ("a=holdfast_theme=dark", {}),
+        ("a=b holdfast_theme=dark", {}),
+        ("xholdfast_theme=dark; holdfast_themes=dark", {}),
+        (";holdfast_theme=; holdfast_form=a=b", {"holdfast_theme": "", "holdfast_form": "a=b"}),
+        ("holdfast_theme=x;" * 1_000 + "holdfast_theme=dark", {"holdfast_theme": "x"}),
+    ],
+)
+def test_our_cookies_are_found_and_no_others(header: str, found: dict[str, str]) -> None:
+    assert _cookies(header) == found
 
 
 @pytest.mark.parametrize(

@@ -17,12 +17,14 @@ import holdfast
 from holdfast.engine.contract import Outcome
 from holdfast.errors import BadInput
 from holdfast.jobs import settlements
-from holdfast.server import group_time_limit
+from holdfast.limits import ENDED_PER_TURN
+from holdfast.server import group_time_limit, streams
 from holdfast.server.addresses import Address
 from holdfast.server.application import make_dispatcher
 from holdfast.server.error_frames import forget_frames
 from holdfast.server.http import HttpApi
 from holdfast.server.options import DispatcherOptions
+from holdfast.server.resp import RespConnection
 from holdfast.server.resp_server import RespServer
 from holdfast.server.uvicorn_server import BoundedProtocol, HttpServer
 from tests.server.running import DEADLINE, command
@@ -230,3 +232,73 @@ def test_the_frames_of_all_errors_that_led_to_one_are_forgotten() -> None:
     assert cause.__traceback__ is None
     assert error.__cause__ is None
     assert error.__context__ is None
+
+
+def test_a_notice_is_encoded_once_for_all_streams_and_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoded: list[int] = []
+    lines_of = streams._lines
+
+    def counted(payload: bytes) -> list[str]:
+        encoded.append(len(payload))
+        return lines_of(payload)
+
+    monkeypatch.setattr(streams, "_lines", counted)
+    text = b"x" * 100_000
+
+    async def listen(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET /default/notices HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        await reader.readuntil(b": listening\n\n")
+        return reader, writer
+
+    async def publish_to_five(resp: int, http: int) -> bytes:
+        listeners = [await listen(http) for _ in range(5)]
+        await ask(resp, command("PUBLISH", "news", text))
+        heard = [await reader.readuntil(b"data: " + text + b"\n") for reader, _ in listeners]
+        looks = 200  # at streams that have sent it, and are about to wait for the next one
+        while len(streams._events) and (looks := looks - 1):
+            await asyncio.sleep(0.01)
+        assert len(streams._events) == 0
+        for _, writer in listeners:
+            writer.close()
+        return heard[-1]
+
+    held_after(tmp_path, publish_to_five)
+
+    assert encoded == [len(text)]
+
+
+@pytest.mark.parametrize("kind", [RespConnection, BoundedProtocol])
+def test_connections_that_are_lost_together_are_forgotten_over_several_turns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: Any
+) -> None:
+    forgotten: list[Any] = []
+    forget = kind._forget
+
+    def counted(self: Any, *arguments: Any) -> None:
+        forgotten.append(self)
+        forget(self, *arguments)
+
+    monkeypatch.setattr(kind, "_forget", counted)
+    count = 3 * ENDED_PER_TURN
+
+    async def lose_all(resp: int, http: int) -> bytes:
+        port = resp if kind is RespConnection else http
+        clients = [await asyncio.open_connection("127.0.0.1", port) for _ in range(count)]
+        while len(found := [each for each in gc.get_objects() if isinstance(each, kind)]) < count:
+            await asyncio.sleep(0.01)
+        for each in found:
+            (each._transport if kind is RespConnection else each.transport).abort()
+        await asyncio.sleep(0)  # all of them are lost in this turn
+        assert len(forgotten) == ENDED_PER_TURN
+        while len(forgotten) < count:
+            await asyncio.sleep(0)
+        for _, writer in clients:
+            writer.close()
+        return b""
+
+    held_after(tmp_path, lose_all)
+
+    assert len(forgotten) == count

@@ -11,8 +11,10 @@ another site can read neither.
 
 import base64
 import hmac
+import re
 import secrets
 import time
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, unquote
 
@@ -30,7 +32,8 @@ FORM: Final = "holdfast_form"
 NOTICE: Final = "holdfast_notice"
 THEME: Final = "holdfast_theme"
 THEMES: Final = ("auto", "light", "dark")
-_COOKIES: Final = frozenset({SESSION, FORM, NOTICE, THEME})
+_COOKIE: Final = re.compile(r"(holdfast_(?:session|form|notice|theme))=([^;]*)")
+_MOST_COOKIES: Final = 16  # of one request: each of them, for several paths
 _YEAR: Final = 365 * 86400
 
 
@@ -155,14 +158,14 @@ def _cookies(header: str) -> dict[str, str]:
     """Returns our cookies, which have neither quotes nor escapes, and ignores all others.
 
     `http.cookies` takes quadratic time: 60 KB of backslashes or semicolons would block the server
-    for about ten seconds.
+    for about ten seconds. To split such a header takes 5 ms, to look for our names a thousandth.
 
     >>> _cookies('other="a;b"; holdfast_theme=dark')
     {'holdfast_theme': 'dark'}
     """
     found = {}
-    for pair in header.split(";"):
-        name, _, value = pair.partition("=")
-        if (name := name.strip()) in _COOKIES:
-            found[name] = value.strip()
+    for match in islice(_COOKIE.finditer(header), _MOST_COOKIES):
+        before = header[max(0, match.start() - 2) : match.start()]
+        if not before or before == "; " or before[-1] == ";":
+            found[match[1]] = match[2].strip()
     return found

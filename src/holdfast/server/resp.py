@@ -86,6 +86,11 @@ class RespConnection(asyncio.Protocol):
         self._closing = True
         self._is_clear = False
         self._delayed = b""
+        # Those that were reset come without an end of their data, and thousands may.
+        if not self._turns.ends_later(self._forget):
+            self._forget()
+
+    def _forget(self) -> None:
         self._server.dispatcher.back_pressure.remove(self)
         self._unparsed = b""
         self._slow_client_watch.end()

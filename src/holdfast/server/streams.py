@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
-from functools import lru_cache, partial
+from functools import cached_property, partial
 from typing import Any, Final, TypeVar
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -11,7 +12,6 @@ from holdfast.engine.contract import Notice
 from holdfast.errors import BadInput, NotFound, RequestTooLarge
 from holdfast.limits import (
     EVENTS_PER_STREAM_STEP,
-    MAX_CACHED_KEY_BYTES,
     MAX_QUEUED_STREAM_BYTES,
     MAX_QUEUED_STREAM_NOTICES,
     MAX_REPORTED_EVENTS,
@@ -197,7 +197,7 @@ async def _notices(
 ) -> AsyncGenerator[bytes]:
     """Yields the events until the server stops, the reader falls too far behind, or it loses its
     permission."""
-    queue: asyncio.Queue[Notice] = asyncio.Queue(MAX_QUEUED_STREAM_NOTICES)
+    queue: asyncio.Queue[_NoticeEvent] = asyncio.Queue(MAX_QUEUED_STREAM_NOTICES)
     queued_bytes = 0
     overrun = asyncio.Event()
 
@@ -206,7 +206,7 @@ async def _notices(
         if queue.full() or queued_bytes > MAX_QUEUED_STREAM_BYTES:
             overrun.set()
         else:
-            queue.put_nowait(notice)
+            queue.put_nowait(_event_of(notice))
             queued_bytes += len(notice.payload)
 
     listen = api.dispatcher.notice_feed.listen
@@ -217,12 +217,13 @@ async def _notices(
     try:
         yield b": listening\n\n"
         while not overrun.is_set():
-            notice = await next_or_none(queue.get(), stopped, seconds=STREAM_PULSE_SECONDS)
+            event = await next_or_none(queue.get(), stopped, seconds=STREAM_PULSE_SECONDS)
             if not may_hear():
                 return
-            if notice is not None:
-                queued_bytes -= len(notice.payload)
-                yield _sent(notice)
+            if event is not None:
+                queued_bytes -= len(event.notice.payload)
+                yield event.encoded
+                del event  # others may have sent it already: it is large, and not kept
                 continue
             if stopped.done():
                 return
@@ -248,20 +249,29 @@ async def next_or_none(
         task.cancel()
 
 
-def _sent(notice: Notice) -> bytes:
-    """Returns one server-sent event; a short one is encoded once for all readers."""
-    return _event(notice) if len(notice.payload) > MAX_CACHED_KEY_BYTES else _short_event(notice)
+class _NoticeEvent:
+    """A notice as a server-sent event, encoded once for all streams that are to send it."""
+
+    def __init__(self, notice: Notice) -> None:
+        self.notice: Final = notice
+
+    @cached_property
+    def encoded(self) -> bytes:
+        topic = " ".join(self.notice.topic.splitlines()).encode(errors="replace")
+        data = b"".join(b"data: %b\n" % line.encode() for line in _lines(self.notice.payload))
+        return b"event: %b\n%b\n" % (topic, data)
 
 
-@lru_cache(maxsize=4)
-def _short_event(notice: Notice) -> bytes:
-    return _event(notice)
+# By the notice's address, which no other object gets as long as the event holds the notice.
+_events: Final[WeakValueDictionary[int, _NoticeEvent]] = WeakValueDictionary()
 
 
-def _event(notice: Notice) -> bytes:
-    topic = " ".join(notice.topic.splitlines()).encode(errors="replace")
-    data = b"".join(b"data: %b\n" % line.encode() for line in _lines(notice.payload))
-    return b"event: %b\n%b\n" % (topic, data)
+def _event_of(notice: Notice) -> _NoticeEvent:
+    """Returns the same event to all streams, as long as one of them has still to send it."""
+    event = _events.get(id(notice))
+    if event is None:
+        event = _events[id(notice)] = _NoticeEvent(notice)
+    return event
 
 
 def _lines(payload: bytes) -> list[str]:
