@@ -11,13 +11,18 @@ from hypothesis import strategies as st
 
 from holdfast.engine import open_engine
 from holdfast.engine.contract import Engine, NotBegun, Outcome, Transaction, read_counter
+from holdfast.engine.lmdb import flusher
 from holdfast.limits import COMMITS_WITHOUT_LOG, MAX_SHORT_OPERATIONS
 
 Work = Callable[[Transaction], Any]
 
 
 @pytest.fixture(params=["commit", "interval"])
-def engine(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Engine]:
+def engine(
+    tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Engine]:
+    # A flush that is due would have to be waited for.
+    monkeypatch.setattr(flusher, "FLUSH_SECONDS", 3600.0)
     engine = open_engine(tmp_path / "store", durability=request.param)
     warm_up(engine)
     yield engine
