@@ -78,6 +78,12 @@ class LoopTurns:
         self._come_again()
         return True
 
+    def end(self, forget: Callable[[], None]) -> None:
+        """Forgets a lost connection, now or in a later turn: thousands may be reset at the same
+        moment."""
+        if not self.ends_later(forget):
+            forget()
+
     def put(self, work: Callable[[], None]) -> None:
         """Does a piece of work in a later turn."""
         self._waiting.append(work)

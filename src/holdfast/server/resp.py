@@ -86,9 +86,7 @@ class RespConnection(asyncio.Protocol):
         self._closing = True
         self._is_clear = False
         self._delayed = b""
-        # Those that were reset come without an end of their data, and thousands may.
-        if not self._turns.ends_later(self._forget):
-            self._forget()
+        self._turns.end(self._forget)
 
     def _forget(self) -> None:
         self._server.dispatcher.back_pressure.remove(self)
@@ -102,10 +100,7 @@ class RespConnection(asyncio.Protocol):
         self._server.forget(self)
 
     def _released(self) -> Iterator[None]:
-        """Releases what the client has sent, in steps: it may be a million words.
-
-        Nothing of it is left to the garbage collector, which would free all of it at once.
-        """
+        """Releases what the client has sent, in steps: the collector would do it all at once."""
         yield from self.reader.release()
         while self._commands:
             self._commands.pop()

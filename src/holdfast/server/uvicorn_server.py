@@ -143,9 +143,7 @@ class BoundedProtocol(DirectAnswers):
             self._refuse(ServerBusy("the server has reached its maximum of connections"))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        # Those that were reset come without an end of their data, and thousands may.
-        if not self.dispatcher.turns.ends_later(partial(self._forget, exc)):
-            self._forget(exc)
+        self.dispatcher.turns.end(partial(self._forget, exc))
 
     def _forget(self, exc: Exception | None) -> None:
         self._head_is_complete()
