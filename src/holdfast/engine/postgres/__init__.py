@@ -1,9 +1,9 @@
 """PostgreSQL as an engine: one table in the order of its keys, for any number of machines.
 
-What a reader of this folder should know of PostgreSQL: a transaction of the level REPEATABLE READ
-reads one snapshot, whatever others commit; one of READ COMMITTED takes a new snapshot for each
-statement; a row that one transaction has changed makes the next one wait that wants to change it
-too. Statements that are sent before a Sync message are one transaction, and cost one round trip.
+What to know about PostgreSQL to read this folder: a transaction of the level REPEATABLE READ reads
+one snapshot, whatever others commit; one of READ COMMITTED takes a new snapshot for each statement;
+a transaction that changes a row makes the next one that wants to change it wait. Statements that
+are sent before a Sync message are one transaction, and cost one round trip.
 """
 
 try:

@@ -1,4 +1,4 @@
-"""The backend: opening a store, its connections and spaces, notices, and care."""
+"""The backend: opening a store, its connections and spaces, notices, and maintenance."""
 
 import logging
 import random
@@ -106,15 +106,15 @@ class PostgresBackend:
         return connection
 
     def _open(self) -> None:
-        """Creates what is not there yet, refuses a newer format, and settles what a commit is
-        worth."""
+        """Creates what is missing, refuses a newer format, and decides how durable a commit
+        is."""
         with connect(self._url) as plain:
             self._settle_durability(plain)
             for _ in range(10):
                 found = _read_format(plain)
                 if found is not None:
                     break
-                # Another process may be creating it in the same moment; then one of them fails.
+                # Another process may be creating it at the same moment; then one of them fails.
                 with suppress(psycopg.errors.IntegrityError, psycopg.errors.DuplicateTable):
                     self._create(plain)
             if found is None or not found.isdigit() or int(found) > sql.FORMAT:
@@ -205,8 +205,8 @@ class PostgresBackend:
             self._pool.give_back(connection)
 
     def register(self, space: bytes) -> "KnownSpace":
-        """Sees to it that a space has its row, and that none is within another: the row is what
-        its commits wait for."""
+        """Makes sure that a space has its row, which its commits lock, and that no space is inside
+        another."""
         if (known := self._known_spaces.get(space)) is not None:
             return known
         with self.lent() as connection:
@@ -273,8 +273,9 @@ class PostgresBackend:
         self._flushed[space] = max(commits, self._flushed.get(space, -1))
 
     def clean_some(self, connection: Connection, notice_bytes: int) -> None:
-        """Has old notices removed now and then, by a statement that nobody waits for: by chance, so
-        that processes which make few commits do their share, and more often if they are large."""
+        """Removes old notices now and then, with a statement that nobody waits for. Chance decides
+        when, so that processes with few commits do their share; the larger the notices, the more
+        often."""
         chances = 1 + notice_bytes * _COMMITS_PER_CLEANING // KEPT_NOTICE_BYTES
         if random.randrange(_COMMITS_PER_CLEANING) < chances:
             connection.send(sql.FORGET_NOTICES, INT8.pack(KEPT_NOTICE_COMMITS))
@@ -299,8 +300,8 @@ class PostgresBackend:
             return newest.get_value(0, 0), _int(newest.get_value(0, 1))
 
     def _flushed_reply(self, connection: Connection) -> list[Reply]:
-        """Returns the replies to the first batch once all that they tell of is on the disk: what a
-        crash takes back must not be announced, and its number is given out again."""
+        """Returns the replies to the first batch once everything in them is on disk: a notice that
+        a crash could undo must not be announced, because its number would be used again."""
         if self.flushes:
             connection.send(sql.FLUSH, _NO_COMMIT)
             connection.sync()
@@ -338,7 +339,7 @@ class PostgresBackend:
             except (Unreachable, psycopg.Error):
                 stopped.wait(_RETRY_PAUSE_SECONDS)
 
-    # --- care ------------------------------------------------------------------------------------
+    # --- maintenance -----------------------------------------------------------------------------
 
     def checkpoint(self) -> None:
         """Makes one commit that waits for the disk, which makes all earlier ones durable too."""
@@ -434,13 +435,13 @@ class KnownSpace:
         return self._own < _ALONE_COMMITS
 
     def note_commit(self, commits: int | None) -> None:
-        """Takes the count of commits with the own one, if it is known."""
+        """Notes the number of commits after one of our own, if it is known."""
         before, self._commits = self._commits, commits
         if before is not None and commits is not None:
             self._own = self._own + 1 if commits == before + 1 else 0
 
     def note_others(self) -> None:
-        """Expects others here for some commits."""
+        """Notes that others write here: the next few commits expect them."""
         self._own = 0
 
 

@@ -33,14 +33,14 @@ INT4: Final = struct.Struct(">i")
 
 Reply = Any  # a pq.PGresult: rows, or the count of what was changed
 
-# As plain numbers, which are quicker to compare than the members of an enum.
+# As plain numbers, which are faster to compare than the members of an enum.
 _BINARY: Final = int(pq.Format.BINARY)
 _ALL_BINARY: Final = [(_BINARY,) * count for count in range(32)]  # for so many parameters
 _SYNC: Final = int(pq.ExecStatus.PIPELINE_SYNC)
 _FATAL: Final = int(pq.ExecStatus.FATAL_ERROR)
 _CONNECTED: Final = int(pq.ConnStatus.OK)
 
-# A host that is gone without a word is noticed after some seconds, not hours.
+# A host that vanishes is noticed after some seconds, not hours.
 _CONNECTION_OPTIONS: Final = {
     "connect_timeout": "10",
     "keepalives_idle": "5",
@@ -51,7 +51,7 @@ _CONNECTION_OPTIONS: Final = {
     "application_name": "holdfast",
 }
 
-# The server or its connection is gone, or it is one that does not write any more.
+# The server or its connection is gone, or the server has become read-only.
 _GONE: Final = ("08", "57P", "25006")
 
 
@@ -82,7 +82,7 @@ def connect(url: str, *, autocommit: bool = True) -> psycopg.Connection[Any]:
 
 
 class Connection:
-    """One session on the server. `send` and `sync` say what, `exchange` does it."""
+    """One session on the server. `send` and `sync` queue statements, and `exchange` runs them."""
 
     def __init__(self, url: str, settings: Sequence[str]) -> None:
         self.id = int.from_bytes(os.urandom(8)) >> 1  # names this connection in its commits
@@ -116,8 +116,8 @@ class Connection:
         self.exchange()
 
     def enrol(self) -> None:
-        """Sees to it that commits of this connection can be asked for, together with what is sent
-        next."""
+        """Registers this connection, so that the outcome of its commits can be asked for later;
+        sent together with the next statements."""
         if not self._enrolled:
             self.send(statements.ENROL, INT8.pack(self.id))
             self.sync()
@@ -175,7 +175,7 @@ class Connection:
 
     def exchange(self, *, strict: bool = True) -> list[list[Reply]]:
         """Sends all that was synced, and returns the replies of each batch. The first error is
-        raised, once all replies are read; no one hears of those in batches that were left behind.
+        raised, once all replies are read; those in batches that were left behind are ignored.
         Costs 1 round trip."""
         owed = self._owed
         batches, self._sent = self._sent[:-1], self._sent[-1:]
@@ -204,7 +204,7 @@ class Connection:
     def _flush(self) -> None:
         flush = self._pq.flush
         while flush():
-            # The server may want to be rid of its replies before it reads on.
+            # The server may have to send its replies before it reads on.
             self._wait(select.POLLIN | select.POLLOUT)
 
     def _read_batch(self) -> list[Reply]:

@@ -1,13 +1,13 @@
 """The function that makes a commit inside PostgreSQL, in one statement and one round trip.
 
 It waits for the commits of its space, checks what was read, and applies what was written. A check
-that fails is an error, which undoes all; or, if `asked` is true, an answer: the rows of all that
+that fails is an error, which undoes everything; or, if `asked` is true, an answer: the rows that
 the caller has asked for, as they are while no one else can commit to the space.
 
 With `early` the commit does not wait for the disk itself, so that the next one of the space need
 not wait for it either: the statement after it does (statements.FLUSH), before anyone is told.
 
-Its arrays are NULL where they would be empty: PL/pgSQL unfolds each array that it is given, which
+Its arrays are NULL where they would be empty: PL/pgSQL expands each array that it is given, which
 for a dozen empty ones takes as long as a write.
 
 Its name ends with a number that changes with it: processes of two versions of Holdfast may use one
@@ -25,8 +25,8 @@ FORGOTTEN_STATE: Final = "HF002"  # the row of the connection is gone, or says t
 CHANNEL: Final = "holdfast"  # wakes those who listen for notices
 REFUSED_SETTING: Final = "holdfast.refused"  # of a session: the number of its last refused commit
 
-# Those who listen hold this advisory lock, shared, while they do: a commit that could have it alone
-# has nobody to wake.
+# Listeners hold this advisory lock in shared mode: a commit that could take it exclusively has
+# nobody to wake.
 LISTENERS_LOCK: Final = int.from_bytes(b"holdfast") >> 1
 
 # Parts of an answer. A commit that was made: `number` is how many the space has had, and `version`
@@ -169,5 +169,5 @@ $body$
 FIND_COMMIT: Final = (
     f"SELECT 1 FROM pg_proc WHERE proname = '{COMMIT_FUNCTION}' AND pg_function_is_visible(oid)"
 )
-# Two processes that create it at once would be in each other's way.
+# Two processes that create it at once would conflict.
 LOCK_CREATION: Final = "LOCK TABLE holdfast_meta IN SHARE ROW EXCLUSIVE MODE"

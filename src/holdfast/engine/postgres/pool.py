@@ -78,7 +78,7 @@ class Pool:
             each.close()
 
     def close(self) -> None:
-        """Closes what is idle now, and what is given back later."""
+        """Closes idle connections now, and the others when they are given back."""
         with self._lock:
             self._closed = True
             idle, self._idle = self._idle, []
@@ -93,5 +93,5 @@ class Pool:
 
 
 def keep_for_ever(thing: object) -> None:
-    """Lets a forked child end without the clean-up of what it has inherited."""
+    """Keeps an inherited object alive in a forked child, so that its clean-up never runs there."""
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))

@@ -1,4 +1,4 @@
-"""A session reads a snapshot and commits, each in as few round trips as can be."""
+"""A session reads a snapshot and commits, each in as few round trips as possible."""
 
 import os
 from collections.abc import Sequence
@@ -66,7 +66,7 @@ class PostgresSession:
     ) -> None:
         self._backend = backend
         self._space = space
-        self._exclusive = exclusive  # reads with the lock of the space in its hands
+        self._exclusive = exclusive  # reads while it holds the lock of the space
         self._contended = contended  # waits its turn for these, and reads in the same transaction
         self._waits = exclusive or bool(contended)
         self._statements = 0  # that have read, each at a moment of its own if it waits its turn
@@ -92,7 +92,7 @@ class PostgresSession:
     def _fetch(
         self, keys: Sequence[bytes], pages: Sequence[Page], *, keeps: bool
     ) -> tuple[list[Row | None], list[list[tuple[bytes, Row]]]]:
-        """Reads all in one round trip, and keeps the snapshot or not."""
+        """Reads everything in one round trip, and keeps the snapshot if `keeps` is true."""
         connection = self._taken()
         # A single statement sees one moment by itself.
         begins = not self._reading and (keeps or len(pages) + bool(keys) > 1)
@@ -175,7 +175,7 @@ class PostgresSession:
         return answer if isinstance(answer, Committed) else _refreshed(answer, keys, pages)
 
     def _exchange_commit(self, commit: Commit, asked: Parameters) -> Committed | Reply:
-        """Sends a commit, and returns what it has made, or the rows that it was refused with."""
+        """Sends a commit; returns what it made, or the reply with the current rows if refused."""
         known = self._backend.register(self._space)
         connection = self._taken()
         connection.attempts += 1
@@ -327,11 +327,11 @@ def _rows(reply: Reply, column: int = 0) -> list[tuple[bytes, Row]]:
     rows = []
     for number in range(reply.ntuples):
         key = value(number, column)
-        if key is None:  # it says something else
+        if key is None:  # it holds other information
             continue
         content = value(number, column + 1)
         if content is None:
-            content = value(number, column + 2)  # a number, in the very bytes of a counter
+            content = value(number, column + 2)  # a number, in the bytes of a counter
         rows.append((key, Row(content, unpack(value(number, column + 3))[0])))
     return rows
 
@@ -345,7 +345,7 @@ def _pending(reply: Reply) -> int | None:
 
 
 def _refreshed(reply: Reply, keys: Sequence[bytes], pages: Sequence[Page]) -> Refreshed:
-    """Returns the rows that a commit was refused with, each to the question that it answers."""
+    """Returns the rows of a refused commit's reply, each under the question that it answers."""
     found: dict[bytes, Row] = {}
     contents: list[list[tuple[bytes, Row]]] = [[] for _ in pages]
     # The first row says that this is an answer, and has no key.

@@ -31,8 +31,8 @@ CREATE: Final = (
     "CREATE INDEX IF NOT EXISTS holdfast_notice_xid ON holdfast_notice (xid)",
     f"INSERT INTO holdfast_meta VALUES ('format', '{FORMAT}') ON CONFLICT DO NOTHING",
 )
-# Small tables whose rows change with every commit are swept soon. Servers that know no such
-# settings do without.
+# Small tables whose rows change with every commit are vacuumed early. Servers that lack these
+# settings do without them.
 TUNE: Final = tuple(
     f"ALTER TABLE {table} SET (autovacuum_vacuum_scale_factor = 0, "
     "autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0)"
@@ -41,7 +41,7 @@ TUNE: Final = tuple(
 READ_FORMAT: Final = "SELECT value FROM holdfast_meta WHERE name = 'format'"
 
 # Of a session. The planner has no choice to make here: every statement walks one index in order,
-# and must not fall for another way because a table was empty when it was first looked at.
+# and must not choose another plan because a table was empty at first.
 SETTINGS: Final = (
     "SET default_transaction_isolation = 'read committed'",
     "SET lock_timeout = '10s'",
@@ -177,7 +177,7 @@ _FORGET: Final = (
 FORGET_NOTICES: Final = _prepared(
     "forget", _FORGET.format("<= (SELECT max(id) FROM holdfast_notice) - $1::int8")
 )
-# Looks at all of them, which takes long.
+# Scans all of them, which takes long.
 FORGET_LARGE_NOTICES: Final = _prepared(
     "forget_large",
     _FORGET.format(
@@ -229,13 +229,13 @@ NOTICES_SINCE: Final = _prepared(
     "AND NOT pg_visible_in_snapshot(xid, $1::text::pg_snapshot) ORDER BY id LIMIT $2::int8)",
 )
 
-# --- care -----------------------------------------------------------------------------------------
+# --- maintenance ----------------------------------------------------------------------------------
 
 LONG_KEYS: Final = (
     "SELECT key, value FROM holdfast_data WHERE length(key) >= {whole} AND key > $1::bytea "
     "ORDER BY key LIMIT 500"
 )
-# Fails where the server does not let its log be looked at, as one that is only like PostgreSQL.
+# Fails on servers that hide their log, such as those that only resemble PostgreSQL.
 CAN_FLUSH: Final = (
     f"SELECT {_BEHIND}, pg_logical_emit_message(true, 'holdfast', ''), "
     "current_setting('synchronous_standby_names') = ''"

@@ -65,8 +65,9 @@ class ValkeyBackend:
         return sorted(spaces)
 
     def register(self, place: SpaceState) -> None:
-        """Puts a space on the list of all, before anything is written to it. As the list may lose
-        its end in a failover, this is done again after each. Costs 1 round trip then, or none."""
+        """Adds a space to the list of all spaces before anything is written to it. The list may
+        lose its end in a failover, so this is repeated after each. Costs 1 round trip then, or
+        none."""
         changes = self.servers.changes
         if place.registered_at != changes:
             command = ("SADD", self.names.spaces, place.space)
@@ -119,7 +120,7 @@ class ValkeyBackend:
     def listen(self, wake: Callable[[], None], stopped: threading.Event) -> None:
         self._listener.listen(wake, stopped)
 
-    # --- care ------------------------------------------------------------------------------------
+    # --- maintenance -----------------------------------------------------------------------------
 
     def problems(self) -> list[str]:
         """Compares the keys in order with those that have values, a thousand at a time."""
@@ -135,7 +136,7 @@ class ValkeyBackend:
         return found
 
     def checkpoint(self) -> None:
-        """Returns when every server has written all of it to its disk."""
+        """Returns when every server has written everything to its disk."""
         if not self._address.persistent:
             return
         by_host: dict[Host, SpaceState] = {}

@@ -15,7 +15,7 @@ from holdfast.errors import NotAuthenticated
 
 Command = Sequence[bytes | str | int]
 
-ANSWER_SECONDS: Final = 5.0  # that a server may be silent; then another one is looked for
+ANSWER_SECONDS: Final = 5.0  # that a server may be silent before another one is looked for
 CONNECT_SECONDS: Final = 2.0
 _FREE_CONNECTIONS: Final = 32  # kept for later, to one server
 
@@ -83,7 +83,7 @@ class ServerConnection:
         self._connection.disconnect()
 
     def forget(self) -> None:
-        """Called in a forked child, which shares the socket: closes it without a word."""
+        """Called in a forked child, which shares the socket: closes it silently."""
         self._connection.pid = -1
         self._connection.disconnect()
 

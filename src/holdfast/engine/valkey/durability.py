@@ -2,7 +2,7 @@
 
 A commit is on the disk of its server when it returns if `appendfsync` is `always`. With `everysec`
 the server says so up to a second later, and `durability="commit"` waits for its word (WAITAOF). A
-server without an append-only file keeps nothing that is worth the name; it is refused unless the
+server without an append-only file keeps nothing reliably; it is refused unless the
 URL says `persistence=none`.
 """
 

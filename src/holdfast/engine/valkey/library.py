@@ -1,4 +1,4 @@
-"""The functions that run in the servers (library.lua), and the names of all that they touch."""
+"""The functions that run in the servers (library.lua), and the names of the keys that they use."""
 
 import struct
 from collections.abc import Iterable

@@ -1,8 +1,8 @@
 """The servers of a store: one, or a cluster whose nodes come, go and take over from one another.
 
 A call names the slot of its keys and is sent to the server that holds them. What passes by itself
-(a slot on the move, a failover, a lost connection) is waited for, up to the patience given.
-Therefore a call may reach a server twice, and must mean the same the second time.
+(a slot on the move, a failover, a lost connection) is waited for, for a limited time. So a call may
+reach a server twice, and must be idempotent.
 """
 
 import random
@@ -36,8 +36,8 @@ _REDIRECTS_AT_ONCE: Final = 5  # before a pause: two nodes may each point to the
 
 
 class Unanswered(Exception):
-    """No server has answered within the patience given. `sent`: it may have been received
-    by one all the same."""
+    """No server answered in time. If `sent` is true, one may have received the message all
+    the same."""
 
     def __init__(self, message: str, *, sent: bool) -> None:
         super().__init__(message)
@@ -165,7 +165,7 @@ class Servers:
             return  # the caller tries again, until its patience ends
 
     def _find(self, *, first: bool) -> None:
-        """Asks any server that is known for the map of all."""
+        """Asks a known server for the map of slots."""
         problems: list[str] = []
         known = [*self._nodes, *(host for host in self._address.hosts if host not in self._nodes)]
         if not first:

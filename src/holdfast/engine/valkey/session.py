@@ -1,9 +1,9 @@
 """One snapshot of a space, read a part at a time, and the commit of what was written on it.
 
 A server keeps the newest state only, and a log of what was changed lately with the values before.
-Each answer comes with what was changed since the answer before it. Put over what was read, the old
-values give back the moment of the first read: however often the space changes meanwhile, a session
-sees one state of it.
+Each answer comes with what was changed since the answer before it. Laid over what was read, the
+old values restore the moment of the first read: however often the space changes meanwhile, a
+session sees one state of it.
 """
 
 import random
@@ -173,7 +173,7 @@ class SpaceSession:
         return rest[0], rest[1]
 
     def _ask(self, commands: Sequence[Command]) -> list[Any]:
-        """Returns the replies, for the first time after it has waited for others."""
+        """Returns the replies; the first time, it waits for others before it asks."""
         if self._first is not None or not (self._exclusive or self._turns):
             return self._servers.ask(self._place.slot, commands)
         self._lane = self._place.take_lane()
@@ -181,8 +181,8 @@ class SpaceSession:
         return self._claim_and_ask(commands) if self._exclusive else replies
 
     def _ask_in_turn(self, commands: Sequence[Command]) -> list[Any]:
-        """Returns the replies of a moment at which it has its turn. It waits for that, but not for
-        ever: its commit is checked all the same."""
+        """Waits for its turn, and returns the replies. It does not wait for ever: its commit is
+        checked in any case."""
         assert self._lane is not None  # just taken
         turns, lease = self._turns, (self._lane.id, _CLAIM_MS)
         take: Command = ("FCALL", function("turn"), len(turns), *turns, *lease)
@@ -201,8 +201,8 @@ class SpaceSession:
                 return replies
 
     def _claim_and_ask(self, commands: Sequence[Command]) -> list[Any]:
-        """Returns the replies of a moment from which on no one else can commit to the space. It
-        waits for that, but not for ever: then its commit may be in conflict like any other."""
+        """Claims the space, so that no one else can commit to it, and returns the replies. It does
+        not wait for ever for the claim: without it, its commit may conflict like any other."""
         lane = self._lane
         assert lane is not None  # just taken
         names, times = self._place.names, (_CLAIM_MS, _PROMISE_MS)
@@ -236,8 +236,8 @@ class SpaceSession:
         return [("FCALL", function("pass"), len(turns), *turns, lane.id, _PROMISE_MS)]
 
     def _beside(self) -> list[Command]:
-        """Returns the command to send along with a read. A session that lasts has its snapshot
-        kept."""
+        """Returns the command to send along with a read. The server keeps the
+        snapshot of a long session."""
         if self._first is None:
             return [] if self._ask_along is None else [self._ask_along]
         if time.monotonic() < self._keep_at:
@@ -356,7 +356,7 @@ class SpaceSession:
         return reply
 
     def confirm(self) -> None:
-        """Does nothing: a server that syncs always does so before it answers, reads too."""
+        """Does nothing: a server with `appendfsync always` syncs before it answers reads too."""
 
     def close(self) -> None:
         """Ends a claim without a commit. A server keeps nothing else for a session but a few
@@ -438,7 +438,7 @@ def _pairs(flat: list[bytes]) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _questions(keys: Sequence[bytes], pages: Sequence[Page]) -> list[Any]:
-    """Returns the arguments that ask for these."""
+    """Returns the arguments that ask for these keys and pages."""
     arguments: list[Any] = [_PAGE_BYTES, len(keys), *keys]
     for page in pages:
         how: bytes | int = b"@" + page.follow if page.follow else int(page.reverse)
@@ -456,7 +456,7 @@ def _changed(keys: bytes | None, gone: bytes | None) -> Changed | None:
 
 
 def _understand(reply: list[Any]) -> None:
-    """Raises what neither a commit nor its refusal is."""
+    """Raises an error if a reply is neither a commit nor a refusal."""
     if reply[0] == b"counter":
         raise AddRefused
     if reply[0] not in (b"ok", b"conflict"):
