@@ -54,11 +54,11 @@ _ESCAPED: Final = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"b": b"\b", b"a": b"\
 
 
 class CommandReader:
-    """Makes commands of the bytes of one connection, however they are cut into packets.
+    """Parses commands from the bytes of one connection, however they are split into packets.
 
-    One method says what a command is: `_read`. It checks every length before it believes it, and
-    sets no memory aside for what has not come. Packets of whole commands, as most are, are read by
-    faster ways: `_read_pair`, `_read_one`, and hiredis, in C. Those take only what is written
+    One method says what a command is: `_read`. It checks every length before it relies on it, and
+    allocates no memory for what has not arrived. Packets of whole commands, as most are, are read
+    by faster methods: `_read_pair`, `_read_one`, and hiredis, in C. Those take only what is written
     exactly as a client's library writes it, so that they read nothing that `_read` reads otherwise.
     """
 
@@ -136,7 +136,7 @@ class CommandReader:
             commands.append(self._words)
 
     def feed_whole(self, data: bytes) -> list[Command] | None:
-        """Returns the commands of `data` if it can be read by the faster ways; if None, use
+        """Returns the commands of `data` if the faster methods can read it; if None, use
         `feed`."""
         if self._held or self._missing or len(data) > min(self._glance_bytes, self.max_bytes):
             return None
@@ -147,9 +147,9 @@ class CommandReader:
     def _read_whole(self, data: bytes) -> list[Command] | None:
         """Returns the commands, if `data` is made of whole ones and hiredis may see it.
 
-        hiredis reads all of RESP: it sets memory aside for as many elements as a header names, and
-        takes other types for words. So no header with a large number reaches it, and what it has
-        read, written again, must be the same bytes.
+        hiredis reads all of RESP: it allocates memory for as many elements as a header announces,
+        and takes other types for words. So no header with a large number reaches it, and what it
+        has read, written again, must be the same bytes.
         """
         if data[:1] != b"*" or data[-2:] != b"\r\n" or _may_be_large(data):
             return None

@@ -1,7 +1,7 @@
 """YAML that may come from anybody: composed within bounds, every problem with line and column.
 
-A text of a kilobyte can describe an endless tree (an alias in its own anchor), for a huge one
-(aliases of aliases, merged into each other), or for one that is too deep for a recursive reader.
+A text of a kilobyte can describe an endless tree (an alias in its own anchor), a huge one
+(aliases of aliases, merged into each other), or one that is too deep for a recursive reader.
 Such a text is refused here, before anything walks its tree; what is left takes a time that grows
 with its length. Nothing is ever constructed as an object of the text's choosing.
 """
@@ -27,7 +27,7 @@ _NUMBERS: Final = frozenset(_STANDARD + kind for kind in ("int", "float", "times
 # The blanks begin behind something else, or each blank of a long run would be tried as a beginning.
 _TRAILING_BLANKS: Final = re.compile(r"(?<![ \t])[ \t]++(?=\r?$)", re.MULTILINE)
 
-# The C loader is a twin of the Go parser, tabs included, and much the faster of the two.
+# The C loader is a twin of the Go parser, tabs included, and by far the faster of the two.
 _Loader: Final[type[yaml.SafeLoader]] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _CONSTRUCTORS: Final = {
     _STANDARD + "int": "construct_yaml_int",
@@ -133,7 +133,7 @@ def _children(node: yaml.Node) -> list[yaml.Node]:
 
 
 def merged(node: yaml.MappingNode) -> Iterator[tuple[yaml.Node, yaml.Node]]:
-    """Yields the pairs of a mapping, and behind them those that `<<` brings in; the first of a name
+    """Yields the pairs of a mapping, and after them those that `<<` brings in; the first of a name
     wins.
 
     A source of `<<` that is not a mapping is a `YamlProblem`.

@@ -83,7 +83,7 @@ def put(*objects: Model) -> list[str]:
 
 
 def putExpiring(ttl: float, *objects: Model) -> list[str]:
-    """Puts objects that live for `ttl` seconds; one that is not above 0 means without end."""
+    """Puts objects that live for `ttl` seconds; 0 or less means for ever."""
     return _Default.session.putExpiring(ttl, *objects)
 
 
@@ -93,23 +93,23 @@ def get(model: type[M], *ids: str, properties: Iterable[Any] = (), withTotal: bo
 
 
 def select(model: type[M], *given: Any, **options: Any) -> Any:
-    """Returns the objects that all filters match: a list, or with `withTotal` a list and the
+    """Returns the objects that match all filters: a list, or with `withTotal` a list and the
     total."""
     return _Default.session.select(model, *given, **options)
 
 
 def update(model: type[Model], *filters_and_changes: Any, **changes: Any) -> int:
-    """Changes what the filters select and returns how many entities that were."""
+    """Changes the entities that match all filters, and returns how many there were."""
     return _Default.session.update(model, *filters_and_changes, **changes)
 
 
 def delete(model: type[Model], *given: Any, filters: Any = ()) -> int:
-    """Deletes what the filters select and returns how many entities that were."""
+    """Deletes the entities that match all filters, and returns how many there were."""
     return _Default.session.delete(model, *given, filters=filters)
 
 
 def count(model: type[Model], *given: Any, filters: Any = ()) -> int:
-    """Returns how many entities all filters match; without filters, how many the table holds."""
+    """Returns how many entities match all filters; without filters, how many the table holds."""
     return _Default.session.count(model, *given, filters=filters)
 
 

@@ -41,7 +41,7 @@ class Session:
         return self.putExpiring(-1, *objects)
 
     def putExpiring(self, ttl: float, *objects: Model) -> list[str]:
-        """Puts objects that live for `ttl` seconds; one that is not above 0 means without end."""
+        """Puts objects that live for `ttl` seconds; 0 or less means for ever."""
         if not objects:
             raise MeduzaError("PUT query does not contain entities")
         if not isinstance(ttl, (int, float)):
@@ -84,7 +84,7 @@ class Session:
         limit: int | None = None,
         withTotal: bool = False,
     ) -> Any:
-        """Returns the objects that all filters match: a list, or with `withTotal` a list and the
+        """Returns the objects that match all filters: a list, or with `withTotal` a list and the
         total."""
         for option, kind in ((order, Ordering), (paging, Paging)):
             if option is not None and not isinstance(option, kind):
@@ -96,7 +96,7 @@ class Session:
         return self._load(model, query, withTotal)
 
     def count(self, model: type[Model], *given: Any, filters: Any = ()) -> int:
-        """Returns how many entities all filters match; without filters, how many the table
+        """Returns how many entities match all filters; without filters, how many the table
         holds."""
         chosen = flat(each for each in (*given, filters) if each is not None) or model.all()
         _, total = self.select(model, chosen, limit=1, withTotal=True)
@@ -106,7 +106,7 @@ class Session:
     def update(
         self, model: type[Model], *filters_and_changes: Any, filters: Any = (), **changes: Any
     ) -> int:
-        """Changes what the filters select and returns how many entities that were.
+        """Changes the entities that match all filters, and returns how many there were.
 
         A keyword is an attribute: a value sets it, a change must be its own; `_` takes any change.
         """
@@ -124,7 +124,7 @@ class Session:
         return number
 
     def delete(self, model: type[Model], *given: Any, filters: Any = ()) -> int:
-        """Deletes what the filters select and returns how many entities that were."""
+        """Deletes the entities that match all filters, and returns how many there were."""
         query = DelQuery(model.tableName(), *flat((*given, filters)))
         number: int = self._do(self._master, query).num
         return number
