@@ -1,6 +1,7 @@
 """Templates are compiled when a page is first asked for, and nobody else waits for that."""
 
 import asyncio
+import importlib.resources
 import threading
 from pathlib import Path
 from typing import Any
@@ -8,11 +9,11 @@ from typing import Any
 import jinja2
 import pytest
 
-from holdfast.dashboard import templates
+from holdfast.dashboard import static_files, templates
 from tests.server.test_released_requests import held_after
 
 
-def test_the_pages_of_the_dashboard_are_compiled_in_a_thread(
+def test_the_pages_of_the_dashboard_are_compiled_and_its_files_read_in_a_thread(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads: list[threading.Thread] = []
@@ -22,8 +23,13 @@ def test_the_pages_of_the_dashboard_are_compiled_in_a_thread(
         threads.append(threading.current_thread())
         return compile_(*arguments, **named)
 
+    def files(package: str) -> Any:
+        threads.append(threading.current_thread())
+        return importlib.resources.files(package)
+
     monkeypatch.setattr(jinja2.Environment, "compile", noted)
-    for cached in (templates._environment, templates._prepared):
+    monkeypatch.setattr(static_files, "files", files)
+    for cached in (templates._environment, templates._prepared, static_files.load):
         cached.cache_clear()
 
     async def visit(resp: int, http: int) -> bytes:

@@ -25,7 +25,8 @@ class StaticFile(NamedTuple):
 
 
 @cache
-def _all() -> dict[str, StaticFile]:
+def load() -> dict[str, StaticFile]:
+    """Returns all files by name. The first call reads them."""
     found = {}
     for each in files("holdfast.dashboard").joinpath("static").iterdir():
         kind = _TYPES.get(each.name.rpartition(".")[2])
@@ -37,12 +38,12 @@ def _all() -> dict[str, StaticFile]:
 
 def address(name: str) -> str:
     """Returns the address of a file below `/ui/`; it changes with the file's contents."""
-    return f"-/static/{_all()[name].digest}/{name}"
+    return f"-/static/{load()[name].digest}/{name}"
 
 
 def answer(digest: str, name: str) -> HttpResponse:
     """Returns a file that browsers may cache forever."""
-    found = _all().get(name)
+    found = load().get(name)
     if found is None or found.digest != digest:
         raise NotFound(f"the dashboard has no file {name!r:.100}")
     headers = {"cache-control": "public, max-age=31536000, immutable"}
