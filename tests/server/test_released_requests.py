@@ -285,9 +285,13 @@ def test_connections_that_are_lost_together_are_forgotten_over_several_turns(
     count = 3 * ENDED_PER_TURN
 
     async def lose_all(resp: int, http: int) -> bytes:
+        def known() -> list[Any]:
+            return [each for each in gc.get_objects() if issubclass(type(each), kind)]
+
+        before = known()
         port = resp if kind is RespConnection else http
         clients = [await asyncio.open_connection("127.0.0.1", port) for _ in range(count)]
-        while len(found := [each for each in gc.get_objects() if isinstance(each, kind)]) < count:
+        while len(found := [each for each in known() if each not in before]) < count:
             await asyncio.sleep(0.01)
         for each in found:
             (each._transport if kind is RespConnection else each.transport).abort()
