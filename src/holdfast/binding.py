@@ -151,7 +151,7 @@ def can_run_again(work: Callable[..., Any]) -> bool:
 
 
 def _replayable(argument: Any, depth: int = MAX_ARGUMENT_DEPTH) -> Callable[[], Any]:
-    """Returns a function that returns the argument anew for each run of the work.
+    """Returns a function that gives each run of the work its own copy of the argument.
 
     An iterator can be read only once, so each run gets its own, which yields the same items and
     fails where the first one failed. The same holds for iterators in lists, tuples, dicts and

@@ -15,8 +15,8 @@ checkpoint           in interval mode: the state to return to after a power fail
 seal                 checksums of data.mdb, if the store was closed properly
 reserve              blocks for transactions that free space on a full disk
 
-Only their owner may open them, whatever the umask says: whoever can read these files can read the
-data, and whoever can open `opening.lock` could lock everybody out.
+Only their owner may open them, whatever the umask says: a user who can read these files can read
+the data, and one who can open `opening.lock` could lock everybody out.
 """
 
 import ctypes
