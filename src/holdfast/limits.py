@@ -10,7 +10,7 @@ MAX_VALUE_BYTES: Final = 64 * 1024 * 1024  # a value is read and written whole
 MIN_COUNTER: Final = -(2**63)  # a counter is 64 bits, signed
 MAX_COUNTER: Final = 2**63 - 1  # a counter is 64 bits, signed
 MAX_GROUP_TRANSACTIONS: Final = 1_000  # the first of a group waits for the last
-# the work of a server's group before it commits; until then it is held in memory
+# how long a server's group may work before it commits; until then its writes are held in memory
 MAX_GROUP_SECONDS: Final = 1.0
 # how long a group waits for the writers that shared the previous ones
 MAX_GROUP_WAIT_SECONDS: Final = 0.0005
@@ -34,22 +34,23 @@ MAX_QUEUED_NOTICE_BYTES: Final = 32 * 1024 * 1024
 MAX_WAITING_NOTICE_BYTES: Final = 1024 * 1024
 # notices a subscriber has not read; beyond it the oldest are dropped
 MAX_QUEUED_NOTICES: Final = 100_000
-CHECKPOINT_SECONDS: Final = 1.0  # how much a power failure can cost in interval mode
+CHECKPOINT_SECONDS: Final = 1.0  # how much a power failure can lose in interval mode
 FLUSH_SECONDS: Final = 0.02  # how often waiting commits are checked, and others let in
 # commits that are not yet in LMDB; opening the store reads them all
 REDO_LOG_BYTES: Final = 4 * 1024 * 1024
-# in commit mode; a short-lived program would not recover the cost of a log
+# in commit mode, commits before a log is begun: a short-lived program would not recover its cost
 COMMITS_WITHOUT_LOG: Final = 32
-# in commit mode, before commits are written to LMDB; a tenth of it when idle
+# how long commits wait to be written to LMDB in commit mode; a tenth of it when idle
 MAX_WAITING_SECONDS: Final = 1.0
-MAX_INTERVAL_WAITING_SECONDS: Final = 0.5  # in interval mode, where each flush copies pages
+# the same in interval mode, where each flush copies pages
+MAX_INTERVAL_WAITING_SECONDS: Final = 0.5
 # pages that flushes may copy before an early checkpoint, so that LMDB can reuse the old ones
 MIN_COPIED_PAGES: Final = 1_024
 # reads and writes of a commit on the server's event loop: about 4 ms
 MAX_SHORT_OPERATIONS: Final = 1_500
 # a slower disk is synced in a thread, because reads wait for the event loop
 MAX_SYNC_ON_LOOP_SECONDS: Final = 0.001
-# groups whose transactions get a buffer each after one has failed; else a group shares one
+# after a failure, the transactions of so many groups get a buffer each instead of sharing one
 GROUPS_APART_AFTER_FAILURE: Final = 64
 MAX_GROUP_ON_LOOP: Final = 24  # transactions committed together on the event loop
 MAX_SMALL_REQUEST_BYTES: Final = 4_096  # a larger write is not tried on the event loop
@@ -92,18 +93,19 @@ MAX_GUESSED_READS: Final = 1_000  # reads of one run that are predicted before t
 MAX_GUESSING_RUNS: Final = 4
 # attempts at a transaction that others keep disturbing; then `Conflict`
 MAX_CONFLICT_RUNS: Final = 200
-CONTENDED_SECONDS: Final = 1.0  # how long after conflicts others are expected at a key
+CONTENDED_SECONDS: Final = 1.0  # how long a key counts as contended after a conflict
 # how long a transaction on Valkey can have contended keys, or its space, to itself; if its process
 # dies, others wait as long
 CLAIM_SECONDS: Final = 0.25
-MAX_CLAIM_WAIT_SECONDS: Final = 5.0  # how long it waits for that; then it reads all the same
+MAX_CLAIM_WAIT_SECONDS: Final = 5.0  # how long a transaction waits for them; then it reads anyway
 # the longest pause between two attempts; each is chosen at random
 MAX_CONFLICT_PAUSE_SECONDS: Final = 0.25
 RECONNECT_SECONDS: Final = 30.0  # how long a server may be away before callers get an error
 MAX_REMEMBERED_KEYS: Final = 10_000  # keys of a space that a process remembers to predict reads
 MAX_REMEMBERED_VALUE_BYTES: Final = 16 * 1024  # a larger value is read each time
 MAX_REMEMBERED_BYTES: Final = 16 * 1024 * 1024  # everything that a process remembers
-MAX_LEADS: Final = 1_000  # rows that led reads to others, such as schemas; each as large at most
+# rows, such as schemas, from which reads went on to others; remembered by the same rule
+MAX_LEADS: Final = 1_000
 # a larger commit reads first: it would be sent in vain if a prediction were wrong
 MAX_GUESSED_COMMIT_BYTES: Final = 256 * 1024
 MAX_REMOTE_COMMIT_BYTES: Final = 512 * 1024 * 1024  # servers accept a message of twice the size
@@ -156,7 +158,7 @@ COLLECTED_AT_ONCE: Final = 64  # values that are read before their size is check
 # due removals that a write makes: more than it can add, too few to notice
 EXPIRED_PER_WRITE: Final = 8
 EXPIRY_LOOK_SECONDS: Final = 0.01  # how often the writers of a space check for what is due
-# the same on a remote engine, where it is a range that each commit sends, and its server reads
+# the same on a remote engine, where each commit sends the range and its server reads it
 REMOTE_EXPIRY_LOOK_SECONDS: Final = 0.1
 EXPIRED_PER_STEP: Final = 500  # due removals in one transaction of a sweep
 EXPIRY_RETRY_MS: Final = 10  # the pause between two steps of one removal
@@ -172,9 +174,9 @@ MAX_SHOWN_VALUE: Final = 200  # characters of a value in an error message; the c
 
 # --- caches -----------------------------------------------------------------------------------
 
-# names, records and patterns by which one cache finds what was made from them
+# the keys of one cache: names, records and patterns
 MAX_CACHED_BYTES: Final = 4 * 1024 * 1024
-# of one of them; what is made from a larger one is made again
+# of one such key; what belongs to a larger one is computed each time
 MAX_CACHED_KEY_BYTES: Final = 64 * 1024
 
 
@@ -194,7 +196,7 @@ MAX_JSON_DEPTH: Final = 100  # levels of nesting; a parser's stack must hold the
 MAX_DECIMAL_DIGITS: Final = 1_000  # of a varint or decimal; arithmetic on it stays fast
 MAX_DECIMAL_EXPONENT: Final = 6_000  # of a decimal, positive or negative
 MAX_DECIMAL_ZEROS: Final = 40  # a decimal with more zeros is written with an exponent
-MAX_TTL_SECONDS: Final = 630_720_000  # 20 years: a longer one means for ever
+MAX_TTL_SECONDS: Final = 630_720_000  # 20 years: a longer one means forever
 DEFAULT_PAGE_ROWS: Final = 1_000  # of a query without a limit
 BARE_PAGE_ROWS: Final = 10  # of a table that is read without any query
 MAX_PAGE_ROWS: Final = 10_000  # a page is held in memory
@@ -215,27 +217,27 @@ MAX_DURATION_SECONDS: Final = 10**11  # in a schema: 3,000 years, as far as a ve
 
 # --- entities ---------------------------------------------------------------------------------
 
-DEFAULT_PAGE_ENTITIES: Final = 100  # what both public Meduza clients ask for by default
+DEFAULT_PAGE_ENTITIES: Final = 100  # the default of both public Meduza clients
 MAX_ID_BYTES: Final = 1_024  # an id is part of every index entry of its entity
 MAX_VALUE_DEPTH: Final = 100  # lists and maps within each other; deeper ones are mistakes
-# of an indexed text: its order is exact so far; beyond, a digest keeps texts apart
+# of an indexed text are in exact order; beyond them, a digest tells texts apart
 EXACT_TEXT_BYTES: Final = 256
-# documents within each other in a message: the values and the documents around them
+# nested documents in a message: the values, and the documents around them
 MAX_BSON_DEPTH: Final = 128
 # pieces of an index that one query may join: the product of its IN lists
 MAX_STRETCHES: Final = 10_000
 MAX_QUERY_PLANS: Final = 64  # remembered for a table: the orders in which queries name its columns
 # of one put, update or delete: other writers wait for it, about 2 s
 MAX_CHANGED_ENTITIES: Final = 100_000
-# of a table: the sets of properties whose names its entities don't repeat; every call reads them
+# of a table: its entities refer to these lists instead of repeating the names; each call reads them
 MAX_NAME_LISTS: Final = 16
-MAX_NAME_LIST_BYTES: Final = 2_048  # of all names in them
+MAX_NAME_LIST_BYTES: Final = 2_048  # of all names in the lists of a table
 MAX_QUERIES: Final = 10_000  # of one `execute`, or of a TX of Meduza
 # entities named in one change notice; a larger change makes several
 MAX_NOTICE_CHANGES: Final = 1_000
 MILESTONE_ENTRIES: Final = 512  # index entries between two counted milestones, on average
 WALKED_ENTRIES: Final = 512  # index entries counted one by one before milestones are used
-# indexed, checked or cleared in one transaction, so that others wait little
+# entities indexed, checked or cleared in one transaction, so that others do not wait long
 INDEX_STEP_ENTITIES: Final = 500
 REMOVED_PER_STEP: Final = 20  # expired entities removed along with one write
 DUMPED_PER_PAGE: Final = 500  # entities in one page of a dump over the network
@@ -249,9 +251,9 @@ MAX_SCHEMA_DEPTH: Final = 110  # a default of 100 levels, and the levels above i
 MAX_SCHEMA_NODES: Final = 200_000
 # of a schema file: the YAML library searches all of them for each one
 MAX_SCHEMA_ANCHORS: Final = 1_000
-MAX_SCHEMA_NUMBER_LETTERS: Final = 100  # of a number or a moment; Python is slow with longer ones
+MAX_SCHEMA_NUMBER_LETTERS: Final = 100  # of a number or a time; Python is slow with longer ones
 MAX_EXPRESSION_LETTERS: Final = 1_000  # of a regular expression in a schema
-# that it compiles to: each letter of a text may be compared with all of them
+# states that it compiles to; each letter of a text may be compared with all of them
 MAX_EXPRESSION_STATES: Final = 500
 MAX_MATCHING_STEPS: Final = 5_000_000  # states times letters of a text: a second at worst
 MAX_SCHEMA_PROBLEMS: Final = 100  # problems listed; finding the nearest name for each takes time
@@ -274,10 +276,11 @@ MAX_DECODED_RECORDS: Final = 2_048
 MAX_DECODED_SPACES: Final = 4  # spaces with decoded records: the ones written to most recently
 MAX_EXPANDED_KEYS: Final = 16_384  # keys of handlers kept for the next event; some 250 bytes each
 MAX_EXPANDED_TEXT: Final = 256  # characters of a text whose keys are kept
-# whose labels are kept; most events are of the present one. 3 KB each
+# minutes whose labels are kept, 3 KB each; most events are of the current one
 MAX_LABELLED_MINUTES: Final = 256
-MAX_EVENT_SCHEMA_BYTES: Final = 1024 * 1024  # of one: a second of reading, for which others wait
-# of all schemas of a space, and of those that a process remembers: read, they take 13 times as much
+MAX_EVENT_SCHEMA_BYTES: Final = 1024 * 1024  # of one; parsing it takes a second, and others wait
+# of all schemas of a space, and of those that a process remembers; parsed, they are 13 times as
+# large
 MAX_EVENT_SCHEMAS_BYTES: Final = 4 * 1024 * 1024
 MAX_SCHEMA_NAME_BYTES: Final = 128  # a name is part of reports
 MAX_EXPRESSION_TERMS: Final = 1_000  # in one list of an expression
@@ -290,8 +293,8 @@ TRACKED_PER_ENTRY: Final = 10  # candidates that a leaderboard tracks per entry 
 MIN_TRACKED_VALUES: Final = 1_000  # candidates that the smallest leaderboard tracks
 EXACT_DISTINCT: Final = 256  # digests kept for a key before a sketch takes over
 HEAD_MEMBERS: Final = 32  # newest members of a set that are kept in its record
-HEAD_BYTES: Final = 1_024  # of those members: a small record shares its page with others
-MAX_BUNDLES: Final = 9  # of a key's archive before it is compacted: a read merges them
+HEAD_BYTES: Final = 1_024  # of those members; a small record shares its page with others
+MAX_BUNDLES: Final = 9  # of a key's archive before it is compacted; a read merges them
 PACKED_MEMBERS: Final = 256  # members of a set in one value; a larger set has a row for each
 PACKED_BYTES: Final = 8_192  # of those members
 PACKED_BOARD_ENTRIES: Final = 32  # entries of a leaderboard in one value
@@ -343,7 +346,7 @@ MAX_JOB_RATE_SECONDS: Final = 86_400 * 31  # the longest window for which a limi
 MAX_JOB_TAGS: Final = 1_000  # each costs four keys
 MAX_JOB_DEPENDENCIES: Final = 10_000  # each costs two keys and a read of another job
 MAX_JOBS_PER_CALL: Final = 10_000  # jobs that one pop, cancel or bulk put may touch
-MAX_JOB_TIME: Final = 10.0**11  # in seconds, the year 5138; a larger number has another unit
+MAX_JOB_TIME: Final = 10.0**11  # in seconds, the year 5138; a larger number must be in another unit
 MAX_JOB_HISTORY_ENTRIES: Final = 100_000  # even if `max-job-history` says unlimited
 # longer data is stored apart, so that changing a job does not rewrite it
 JOB_DATA_INLINE_CHARS: Final = 1_024
@@ -357,14 +360,14 @@ MAX_HANDED_OVER_BYTES: Final = 4_096
 MAX_FORGOTTEN_QUEUES_READ: Final = 10_000
 MAX_COUNTED_NAMES: Final = 1_000  # queues, groups and other names in totals: a millisecond
 MAX_QUEUES_EXPOSED: Final = 200  # queues with series in `/metrics`: each has about 40
-# of ended jobs not yet counted by class; every ending job rewrites them
+# notes about finished jobs that are not yet counted by class; every finished job rewrites them
 MAX_NOTES_BYTES: Final = 1_000
 MAX_STATS_NAMES: Final = 200  # classes or workers per queue and day with their own statistics
 MAX_STATS_TAGS: Final = 32  # tags in `stats-tags`: a job is counted once for each it carries
 MAX_STATS_DAYS: Final = 366  # that one call adds up
-MAX_IMPORTED_COUNT: Final = 2**32 - 1  # jobs of a day that another queue has counted; 4 bytes each
+MAX_IMPORTED_COUNT: Final = 2**32 - 1  # jobs of a day in imported statistics; a count has 4 bytes
 IMPORTED_PER_STEP: Final = 250  # jobs that an import reads, writes and verifies at a time
-MAX_QLESS_SCRIPT_BYTES: Final = 1024 * 1024  # the originals' have some 63,000
+MAX_QLESS_SCRIPT_BYTES: Final = 1024 * 1024  # the original scripts have some 63,000
 REDIS_ANSWER_SECONDS: Final = 30.0  # how long an import or a worker waits for a Redis to answer
 # in the arguments of one job: a short pickle can expand to many
 MAX_IMPORTED_VALUES: Final = 1_000_000
@@ -411,7 +414,7 @@ WORKER_TICK_SECONDS: Final = 1.0
 MAX_UNSERVED_SHOWN: Final = 10  # queues and tasks without a worker that the start message names
 MAX_WORKER_NAMES: Final = 200  # queues, tasks and slots named in the record of a worker
 HEALTH_SECONDS: Final = 5.0  # how long a client of a worker's health server may take
-PEEKED_JOBS: Final = 100  # per queue, in which a starting worker looks for unknown tasks
+PEEKED_JOBS: Final = 100  # per queue, that a starting worker checks for unknown tasks
 
 
 # --- metrics ----------------------------------------------------------------------------------
@@ -425,7 +428,7 @@ MAX_AT: Final = 253_402_300_799.0  # the last second of the year 9999
 MAX_SECONDS: Final = MAX_AT  # of a step, an expiry or a window
 MAX_LIMIT: Final = 2**63 - 1  # of a limiter: an integer in a reply has 64 bits
 MAX_SKETCH_BINS: Final = 65_536  # of a distribution: a sketch is read and written whole
-MAX_CONDITION_LETTERS: Final = 100  # of a limit in words: 10 per 2 minutes burst 20
+MAX_CONDITION_LETTERS: Final = 100  # of a limit in words, such as 10 per 2 minutes burst 20
 MAX_BUCKET_COUNT: Final = 10_000  # of a limiter: a check may read them all
 MAX_SUMMARIZED_BUCKETS: Final = 1_000  # of a limiter; each hit writes them all, 8 bytes each
 MAX_LOG_LIMIT: Final = 10_000  # of the algorithm `log`: a check reads one record per hit
@@ -441,25 +444,25 @@ ACQUIRE_SECONDS: Final = 60.0  # how long `acquire` waits by default
 
 # --- server -----------------------------------------------------------------------------------
 
-# the largest value as bytes of msgpack, with some space around it
+# the largest value as msgpack bytes, plus some overhead
 MAX_REQUEST_BYTES: Final = 80 * 1024 * 1024
-# JSON, and texts in msgpack and BSON: the largest data of a job, with some space around it. It is
-# decoded in one step of 20 ms, while nobody is answered
+# JSON, and texts in msgpack and BSON: the largest data of a job, plus some overhead. It is decoded
+# in one step of 20 ms, during which nobody is answered
 MAX_REQUEST_TEXT_BYTES: Final = 17 * 1024 * 1024
 # texts as Python holds them, with 4 bytes for each letter if one of them is an emoji: each step on
 # them writes all of that memory, in some 25 ms. So 8 MiB may have emoji, and 17 MiB other letters
 MAX_REQUEST_DECODED_BYTES: Final = 2 * MAX_REQUEST_TEXT_BYTES
-# decoded in one step of some 20 ms, in which nobody else is answered
+# decoded in one step of some 20 ms, during which nobody is answered
 MAX_REQUEST_VALUES: Final = 250_000
-MAX_BATCH_VALUES: Final = 1_000_000  # of all steps of a batch over HTTP, likewise
+MAX_BATCH_VALUES: Final = 1_000_000  # of all steps of a batch over HTTP
 # backslashes in the JSON of a request; each adds to the time of decoding it, 20 ms in all
 MAX_REQUEST_ESCAPES: Final = 4_000_000
 DECODED_ON_LOOP_BYTES: Final = 64 * 1024  # a larger request is decoded in a thread
-JOINED_ON_LOOP_BYTES: Final = 1024 * 1024  # larger bodies are put together in a thread
-MAX_MESSAGE_BYTES: Final = 64 * 1024 * 1024  # of Meduza: the spec names exactly this size
+JOINED_ON_LOOP_BYTES: Final = 1024 * 1024  # larger bodies are joined in a thread
+MAX_MESSAGE_BYTES: Final = 64 * 1024 * 1024  # of Meduza: the size that its spec names
 MAX_COMMAND_ARGUMENTS: Final = 1_000_000  # as many as Redis accepts
 MAX_INLINE_BYTES: Final = 64 * 1024  # a command that a person types
-# waiting commands of one connection; beyond it, the server stops reading: each is an object or two
+# waiting commands of one connection, an object or two each; beyond it, the server stops reading
 MAX_PIPELINED: Final = 1_000
 MAX_PIPELINED_BYTES: Final = 1024 * 1024  # of those commands; the network holds back the rest
 MAX_QUEUED_WRITES: Final = 100_000  # of all connections; beyond it, writes are refused
@@ -471,29 +474,32 @@ MAX_READ_ON_LOOP: Final = 20  # a read that asks for more items runs in a thread
 LARGE_READ_SECONDS: Final = 0.02
 # a kind of read with a larger answer moves to a thread, however quick it was
 MAX_ANSWER_ON_LOOP_BYTES: Final = 1024 * 1024
-VERY_LARGE_READ_SECONDS: Final = 0.1  # one is enough; a shorter one may be a busy machine
+# one such read is enough; a shorter one may be due to a busy machine
+VERY_LARGE_READ_SECONDS: Final = 0.1
 MAX_DISK_READS_ON_LOOP: Final = 16  # pages that one read on the event loop may wait for
-ASYNC_READ_SECONDS: Final = 0.002  # like it, for the program's own event loop and `store.aio`
+# like LARGE_READ_SECONDS, for `store.aio` on a program's own event loop
+ASYNC_READ_SECONDS: Final = 0.002
 ASYNC_READING_THREADS: Final = 4  # for such reads of an embedded store, which share the interpreter
 REMEMBERED_LARGE_READ_SECONDS: Final = 60.0  # how long such a kind of read stays in a thread
 LARGE_READ_THREADS: Final = 1  # for large reads, which share the interpreter with the event loop
 # the longest pause between two large reads, left to the event loop
 LARGE_READ_PAUSE_SECONDS: Final = 0.02
-# how long after a write of another process the server checks for its notices; where the system does
-# not tell of writes, how often
+# how soon the server reads the notices of another process after its write; how often it checks
+# where the system does not report writes
 BULLETIN_LOOK_SECONDS: Final = 0.005
-WATCHED_LOOK_SECONDS: Final = 0.1  # how often it checks where the system does tell
+WATCHED_LOOK_SECONDS: Final = 0.1  # how often it checks where the system reports them
 TURN_SECONDS: Final = 0.005  # of work on the event loop before it polls all sockets again
 SWITCH_SECONDS: Final = 0.001  # how long a thread keeps the interpreter while the event loop waits
 # larger allocations are returned to the system as soon as they are freed
 MAPPED_MEMORY_BYTES: Final = 128 * 1024
 LISTEN_BACKLOG: Final = 2_048  # connections waiting to be accepted
 ACCEPTED_PER_TURN: Final = 16  # connections; more of them wait for the next turn
-ENDED_PER_TURN: Final = 32  # connections: to forget one takes longer than to see that it ends
-LARGE_PIECE_BYTES: Final = 64 * 1024  # a larger part of an answer waits for a turn with time left
+ENDED_PER_TURN: Final = 32  # connections; cleaning up after one takes longer than noticing its end
+# a larger part of an answer waits for a turn that has time left
+LARGE_PIECE_BYTES: Final = 64 * 1024
 TURN_SENT_BYTES: Final = 1024 * 1024  # in one turn: the kernel copies them at its end
 MAX_DELAYED_REPLY_BYTES: Final = 4_096  # a larger reply is not kept for the end of its turn
-MAX_UNDELAYED_BYTES: Final = 1_024  # so few are parsed at once, even at the end of a turn
+MAX_UNDELAYED_BYTES: Final = 1_024  # so few are parsed immediately, even at the end of a turn
 PARSED_PER_TURN_BYTES: Final = 16 * 1024  # of one connection: a few thousand short words
 COMMANDS_PER_TURN: Final = 250  # of one connection before the others get their turn
 # a client with more unread answers is not served until it reads
@@ -505,24 +511,24 @@ MAX_UNSENT_BYTES: Final = 32 * 1024 * 1024
 MAX_ALL_UNSENT_BYTES: Final = 256 * 1024 * 1024
 SPARED_SECONDS: Final = 1.0  # a client that read something so recently is not dropped yet
 STOPPING_STALLED_SECONDS: Final = 2.0  # in place of `STALLED_SECONDS` while the server stops
-# of a request that is under way for longer than `STALLED_SECONDS`; a slower client is dropped, or
-# a few bytes now and then would hold a connection for ever
+# of a request that takes longer than `STALLED_SECONDS`; a slower client is dropped, because a few
+# bytes now and then would hold its connection forever
 MIN_REQUEST_BYTES_PER_SECOND: Final = 500
-# that a client reads which is behind for longer than `STALLED_SECONDS`; a slower one is dropped
+# read by a client that has been behind for `STALLED_SECONDS`; a slower one is dropped
 MIN_ANSWER_BYTES_PER_SECOND: Final = 500
-LOGIN_SECONDS: Final = 60.0  # that a Redis client has to log in, if the server asks for it
+LOGIN_SECONDS: Final = 60.0  # for a Redis client to log in, if the server requires it
 KEEPALIVE_SECONDS: Final = 60.0  # of silence before the kernel probes the peer
 PROBE_SECONDS: Final = 15.0  # between two probes
 KEEPALIVE_PROBES: Final = 4  # unanswered probes: a dead peer is found within two minutes
 HANDSHAKE_SECONDS: Final = 10.0  # of TLS; an unfinished handshake counts as a connection
 MAX_STRANGER_BYTES: Final = 64 * 1024  # of a command from a client that has not logged in
-MAX_SUBSCRIPTIONS: Final = 10_000  # of one connection, which may ask for all of them in one command
+MAX_SUBSCRIPTIONS: Final = 10_000  # of one connection, even if one command names them all
 MAX_PATTERNS: Final = 1_000  # of one connection: every notice is compared with each
-MAX_PATTERN_BYTES: Final = 1_024  # of keys and channels: enough for the longest name of a job
+MAX_PATTERN_BYTES: Final = 1_024  # for keys and channels: enough for the longest job name
 MAX_CHANNEL_BYTES: Final = 4_096  # every pattern of every subscriber is compared with it
 MAX_DESCRIBED_COMMANDS: Final = 1_000  # in one COMMAND DOCS or INFO: more than there are
 MAX_TRACE_BYTES: Final = (
-    8_192  # a trace context with its baggage: as much as proxies let headers have
+    8_192  # a trace context with its baggage; proxies allow headers of this size
 )
 MAX_CONFIG_PATTERNS: Final = 64  # in one CONFIG GET: there are few settings
 MAX_KEYS_ON_LOOP: Final = 1_000  # a command that reads more members runs in a thread
@@ -531,7 +537,7 @@ MAX_SCRIPTS: Final = 1_000  # loaded by clients; each is a client's build of one
 MAX_SESSION_SCRIPTS: Final = 16  # of one connection once the shared ones are full
 MAX_CONNECTIONS: Final = 10_000  # over RESP and HTTP together
 MAX_SERVER_PROCESSES: Final = 64  # that serve one store on the same ports
-RESTARTED_PROCESS_SECONDS: Final = 1.0  # before a process of the server that ended is replaced
+RESTARTED_PROCESS_SECONDS: Final = 1.0  # before a server process that has ended is replaced
 IDLE_SECONDS: Final = 3_600.0  # a connection that is silent for longer is closed
 READING_THREADS: Final = 16  # that read at the same time from a remote engine
 LONG_OPERATIONS: Final = 8  # that run in threads at the same time
@@ -540,16 +546,16 @@ SERVER_SWEEP_SECONDS: Final = 1.0  # between two rounds of removing what has exp
 USERS_LOOK_SECONDS: Final = 30.0  # how often the users are read again, in case a notice was lost
 LOOKED_SPACES_PER_ROUND: Final = 100  # of the walk over all spaces; each is one read
 SWEEP_STEPS_PER_ROUND: Final = 20  # of one space before the others get their turn
-# whose next removal is known: about 10 MB. The walk finds the others
+# spaces whose next removal is remembered, about 10 MB; the walk finds the others
 MAX_WATCHED_SPACES: Final = 50_000
 SERVER_DRAIN_SECONDS: Final = 30  # how long requests in flight may take when the server stops
 MIN_GZIP_BYTES: Final = 1_024  # a smaller answer is sent as it is: it fits one packet anyway
-MAX_QUEUED_STREAM_NOTICES: Final = 1_000  # a stream whose reader is further behind is ended
+MAX_QUEUED_STREAM_NOTICES: Final = 1_000  # a stream whose reader falls further behind is ended
 MAX_QUEUED_STREAM_BYTES: Final = 8 * 1024 * 1024  # of those notices
-MIN_GZIP_THREAD_BYTES: Final = 64 * 1024  # compressing a larger answer would hold up others
+MIN_GZIP_THREAD_BYTES: Final = 64 * 1024  # a larger answer is compressed in a thread
 MAX_BODIES_BYTES: Final = 1024**3  # of all requests held at the same time
 SMALL_REQUESTS_BYTES: Final = 64 * 1024  # of one Redis client, not counted among them
-# of a body that is too large, read so that the client sees the answer
+# of a body that is too large, still read so that the client sees the answer
 MAX_DISCARDED_BYTES: Final = 256 * 1024 * 1024
 MAX_HEAD_BYTES: Final = 64 * 1024  # of an HTTP request before its body
 MAX_HEADERS: Final = 128  # of an HTTP request, and of its trailers
@@ -570,15 +576,15 @@ MAX_KNOWN_HOSTS: Final = 256  # Host headers that were checked and need not be p
 MAX_USER_NAME_BYTES: Final = 255  # a name is typed by people and is part of logs
 MAX_PASSWORD_BYTES: Final = 1_024  # a longer one is no safer, and takes time to hash
 PASSWORD_THREADS: Final = 2  # for checking passwords; each check takes about 50 ms of a core
-# waiting for those threads, about 2 s; beyond it, logins are refused
+# checks waiting for those threads, about 2 s; beyond it, logins are refused
 MAX_QUEUED_PASSWORDS: Final = 64
 FREE_LOGIN_FAILURES: Final = 5  # wrong passwords for a user from one address before it has to wait
 LOGIN_WAIT_SECONDS: Final = 1.0  # after them, doubled with each further wrong password
 MAX_LOGIN_WAIT_SECONDS: Final = 60.0  # the longest such wait: a guesser gets 1,440 tries a day
 MAX_LOGIN_RECORDS: Final = 10_000  # addresses and names with wrong passwords; about 2 MB
-# a signal that comes sooner is the first again: `make` repeats what its group received
+# a signal that comes sooner is a copy of the first: `make` forwards what its process group received
 SECOND_SIGNAL_SECONDS: Final = 0.1
-STREAM_PIECE_BYTES: Final = 64 * 1024  # of a dump or an export, made and sent at once
+STREAM_PIECE_BYTES: Final = 64 * 1024  # of a dump or an export, written and sent in one piece
 STREAM_STEP_BYTES: Final = 4 * 1024 * 1024  # events of a stream that are held and sent at once
 
 # --- dashboard ----------------------------------------------------------------------------------
@@ -589,7 +595,7 @@ MAX_ENDED_SESSIONS: Final = 10_000
 MAX_NOTICE_CHARS: Final = 500  # of the message that an action leaves for the next page
 MAX_FORM_BYTES: Final = 2 * 1024 * 1024  # of a form: the data of a job, pasted by hand
 MAX_FORM_FIELDS: Final = 2_000  # of a form: a page of selected jobs and a few more
-MAX_COPIED_CALLS: Final = 20  # calls of a page that "copy as" shows
+MAX_COPIED_CALLS: Final = 20  # API calls of a page that "copy as" shows
 MAX_SHOWN_CHARS: Final = 20_000  # of one value on a page; its JSON has the rest
 ROWS_PER_PAGE: Final = 50  # of entities, rows, keys and metrics in a list
 MAX_SHOWN_COLUMNS: Final = 10  # of entities in a list; the page of one entity shows all

@@ -7,7 +7,7 @@ Exit codes are the same for all commands:
 
     0  done
     1  refused or failed; what went wrong is on standard error
-    2  wrong usage, or a setting that can't be
+    2  wrong usage, or an invalid setting
     3  done, and something was found to be wrong: damage, refused events, refused rows
 """
 
@@ -20,8 +20,8 @@ __all__ = ["main"]
 COMMANDS: Final = {
     "backup": Entry("backup", "Copy a store into a folder, and verify the copy."),
     "call": Entry("call", "Call any operation with its arguments as JSON."),
-    "check": Entry("check", "Look for damage in a store and in its indexes."),
-    "completion": Entry("completion", "Print the completion script of a shell."),
+    "check": Entry("check", "Check a store and its indexes for damage."),
+    "completion": Entry("completion", "Print the completion script for a shell."),
     "config": Entry("config", "Show which settings apply, and where they come from."),
     "copy": Entry("copy", "Copy a whole store to another engine, and verify the copy."),
     "drill": Entry("drill", "Prove that the newest backup can be restored."),
@@ -36,15 +36,15 @@ COMMANDS: Final = {
         "recover", "Report the damage in a store that does not open, and recover the rest."
     ),
     "restore": Entry("restore", "Restore a store from a backup, and verify it."),
-    "schema": Entry("schema", "Check, plan and apply schemas of entities."),
+    "schema": Entry("schema", "Check, plan and apply entity schemas."),
     "serve": Entry("serve", "Serve a store over RESP and HTTP."),
     "space": Entry("space", "List and drop spaces."),
     "status": Entry("status", "Show a store at a glance."),
-    "worker": Entry("worker", "Run tasks: a worker for their jobs."),
+    "worker": Entry("worker", "Run a worker that takes jobs and runs their tasks."),
     "user": Entry("user", "Add, remove and list the users of a store."),
 }
 
-# What commands were called once, and what to call instead.
+# Former names of commands, and what to call instead.
 RENAMED: Final = {
     "entities": "mdzctl",
     "tables export": "holdfast dump",

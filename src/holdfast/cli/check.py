@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 @click.command("check")
 @any_space_options
 def command(location: Location, out: Output) -> None:
-    """Look for damage in a store and in its indexes.
+    """Check a store and its indexes for damage.
 
     Reads every page that the engine stores, then compares, in every space (or in the one that
     --space names), indexes, lists and counts with the records. Others may read and write during the

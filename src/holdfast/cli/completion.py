@@ -15,7 +15,7 @@ _HOW = {
 @click.argument("shell", type=click.Choice(sorted(_HOW)))
 @json_option
 def command(out: Output, shell: str) -> None:
-    """Print the completion script of SHELL, for its start-up file.
+    """Print the completion script for SHELL; append it to the shell's start-up file.
 
     Example: holdfast completion bash >> ~/.bashrc
     """

@@ -214,7 +214,7 @@ def top(
     show_default=True,
     help="How many to show.",
 )
-@click.option("--after", metavar="PLACE", help="Continue after the position printed last.")
+@click.option("--after", metavar="POSITION", help="Continue after the position printed last.")
 @click.option("--since", metavar="TIME", help="Only members that were added after this.")
 @click.option("--until", metavar="TIME", help="Only members that were added by then.")
 @click.option(
@@ -292,7 +292,7 @@ def fan_outs(location: Location, out: Output) -> None:
 def count(location: Location, out: Output, key: str) -> None:
     """Print how many events KEY has counted, and how many different values.
 
-    Also tells whether a counter was off while values were added.
+    Also says whether a counter was off while values were added.
 
     Example: holdfast events count --data data ann:followers
     """

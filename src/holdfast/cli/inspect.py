@@ -9,7 +9,7 @@ from holdfast.cli.output import Output
 @click.command("inspect")
 @click.argument("prefix", metavar="[KEY-PREFIX]", default="")
 @click.option("--limit", type=int, default=100, show_default=True, help="How many keys to show.")
-@click.option("--after", metavar="PLACE", help="Continue after the position printed last.")
+@click.option("--after", metavar="POSITION", help="Continue after the position printed last.")
 @location_options
 def command(location: Location, out: Output, prefix: str, limit: int, after: str | None) -> None:
     """Show the stored keys that begin with KEY-PREFIX, and what they hold.

@@ -62,7 +62,7 @@ def put(
 )
 @location_options
 def pause(location: Location, out: Output, queues: tuple[str, ...], stop_running: bool) -> None:
-    """Hand out no more jobs of QUEUE until it is resumed.
+    """Stop handing out jobs from QUEUE until it is resumed.
 
     Example: holdfast jobs pause --data data emails
     """
@@ -75,7 +75,7 @@ def pause(location: Location, out: Output, queues: tuple[str, ...], stop_running
 @click.argument("queues", nargs=-1, required=True, metavar="QUEUE...")
 @location_options
 def resume(location: Location, out: Output, queues: tuple[str, ...]) -> None:
-    """Hand out jobs of QUEUE again.
+    """Hand out jobs from QUEUE again.
 
     Example: holdfast jobs resume --data data emails
     """
@@ -89,7 +89,7 @@ def resume(location: Location, out: Output, queues: tuple[str, ...]) -> None:
 @click.argument("ids", nargs=-1, required=True, metavar="ID...")
 @location_options
 def move(location: Location, out: Output, queue: str, ids: tuple[str, ...]) -> None:
-    """Move the jobs ID into QUEUE, whatever their state.
+    """Move jobs into QUEUE, whatever their state.
 
     Example: holdfast jobs move --data data urgent receipt-1001
     """

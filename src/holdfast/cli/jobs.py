@@ -116,7 +116,7 @@ def _refuse_unknown_queue(space: "Space", queue: str, out: Output) -> None:
 @click.argument("id")
 @location_options
 def show(location: Location, out: Output, id: str) -> None:
-    """Show everything about the job ID: data, progress, result, history, log, steps, and failure.
+    """Show everything about a job: data, progress, result, history, log, steps, and failure.
 
     Example: holdfast jobs show --data data receipt-1001
     """
@@ -182,7 +182,7 @@ def retry(
 @click.argument("ids", nargs=-1, required=True, metavar="ID...")
 @location_options
 def cancel(location: Location, out: Output, ids: tuple[str, ...]) -> None:
-    """Remove the jobs ID, whatever their state. Jobs that depend on one of them must be named too.
+    """Remove jobs, whatever their state. Jobs that depend on one of them must be named too.
 
     Example: holdfast jobs cancel --data data receipt-1001
     """

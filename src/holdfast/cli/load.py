@@ -27,7 +27,7 @@ _SHOWN_REFUSALS = 20  # lines that people see; --json has more
     "--format",
     "kind",
     type=Format(),
-    help=f"{FORMAT_HELP}  [default: as FILE begins]",
+    help=f"{FORMAT_HELP}  [default: detected from FILE]",
 )
 @click.option(
     "--atomic", is_flag=True, help="Load everything or nothing, in one transaction of up to 64 MiB."
@@ -40,9 +40,9 @@ def command(
 
     NAME is a table of entities, a table of rows, or `all` for a whole space, which must be empty.
     Entities and rows replace those with the same key. A load works in steps: a damaged record, or
-    an entity that its table refuses, stops it with the line number, and what came before stays.
-    Refused rows are listed by line, the others are loaded, and the exit code is 3. With --atomic,
-    any refusal undoes everything.
+    an entity that its table refuses, stops it and is reported with its line number; what was loaded
+    before it stays. Refused rows are listed by line, the others are loaded, and the exit code is 3.
+    With --atomic, any refusal undoes everything.
 
     Example: holdfast load --data data shop.Orders orders.ndjson --atomic
     """

@@ -19,10 +19,10 @@ from holdfast.cli.output import FOUND, Output, counted
 def command(location: Location, out: Output, folder: str | None, accept_loss: bool) -> None:
     """Report the damage in a store that does not open, and recover the rest.
 
-    Looks at the log of commits that are not yet in the data file, at the seal of a closed store,
-    and at its checkpoint. Changes nothing without --accept-loss. With it, log records before the
-    damage are kept, later ones are lost, and both are counted. A damaged data file can't be
-    repaired: restore a backup. Exits with 3 if there is damage and nothing was changed.
+    Examines the log of commits that are not yet in the data file, the seal of a closed store, and
+    its checkpoint. Changes nothing without --accept-loss. With it, log records before the damage
+    are kept, later ones are lost, and both are counted. A damaged data file can't be repaired:
+    restore a backup. Exits with 3 if there is damage and nothing was changed.
 
     Example: holdfast recover data --accept-loss
     """

@@ -1,4 +1,4 @@
-"""`holdfast schema`: schemas of entities, from their files into a store."""
+"""`holdfast schema`: deploys entity schemas from their files."""
 
 import sys
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ _prune = click.option("--prune", is_flag=True, help="Remove tables that no file 
 
 @click.group("schema", cls=Group)
 def command() -> None:
-    """Check, plan and apply schemas of entities: YAML files, or - for standard input.
+    """Check, plan and apply entity schemas: YAML files, or - for standard input.
 
     Example: holdfast schema plan --data data shop.schema.yaml
     """
@@ -30,7 +30,7 @@ def command() -> None:
 @_files
 @json_option
 def check(out: Output, files: tuple[str, ...]) -> None:
-    """Look for problems in schema files; needs no store.
+    """Check schema files for problems; no store is needed.
 
     Problems are listed with file and line. Exits with 3 if there are errors; warnings do not count.
 

@@ -9,7 +9,7 @@ from holdfast.cli.root_group import Group
 
 @click.group("space", cls=Group)
 def command() -> None:
-    """List and drop spaces: each holds its own data of all layers.
+    """List and drop spaces. Each space has its own data in every layer.
 
     Example: holdfast space list --data data
     """
@@ -34,7 +34,7 @@ def list_spaces(location: Location, out: Output) -> None:
 def drop(location: Location, out: Output, name: str, yes: bool) -> None:
     """Remove the space NAME and everything in it.
 
-    It disappears at once for everyone. Its keys are then removed in steps, beside other writes.
+    It disappears at once for everyone. Its keys are then removed in steps, between other writes.
 
     Example: holdfast space drop --data data staging --yes
     """

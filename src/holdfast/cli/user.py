@@ -93,7 +93,7 @@ def token(location: Location, out: Output, name: str, revoke: bool) -> None:
 @click.argument("name")
 @store_options
 def remove(location: Location, out: Output, name: str) -> None:
-    """Remove the user NAME. Running servers refuse it at once, also on open connections.
+    """Remove the user NAME. Running servers refuse it at once, even on open connections.
 
     Example: holdfast user remove web --data data
     """

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
               help="Queue order: strict, round-robin, shuffled, 'weighted a=5,b=1'.")  # fmt: skip
 @click.option("--prefetch", type=click.IntRange(0, 5_000), default=200, show_default=True,
               metavar="N",
-              help="Jobs to take ahead while jobs are short: at most 20 ms of work.")  # fmt: skip
+              help="Jobs to fetch ahead while jobs are short; at most 20 ms of work.")  # fmt: skip
 @click.option("--burst", is_flag=True, help="Exit when no job is left.")
 @click.option("--watch", is_flag=True, help="Restart when a source file changes.")
 @click.option(
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 @click.option("--drain", type=click.FloatRange(0), default=30.0, show_default=True, metavar="S",
               help="Seconds that running jobs have to finish when the worker stops.")  # fmt: skip
 @click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="S",
-              help="Timeout of tasks that set none.")  # fmt: skip
+              help="Seconds after which a task that sets no timeout is stopped.")  # fmt: skip
 @click.option("--lock", "lock_seconds", type=click.FloatRange(1), default=60.0, metavar="S",
               show_default=True,
               help="Seconds that a job is locked; the lock is renewed while it runs.")  # fmt: skip
@@ -66,15 +66,15 @@ if TYPE_CHECKING:
 @click.option("--allow", multiple=True, metavar="PREFIX",
               help="Also run classes below PREFIX by dotted name, as Qless does.")  # fmt: skip
 @click.option("--qless-script", default="", metavar="FILE",
-              help="The script of a --url redis://...  [default: that of qless-py]")  # fmt: skip
+              help="Qless script for --url redis://...  [default: that of qless-py]")  # fmt: skip
 @click.option("--workdir", metavar="DIR",
-              help="Folder for sandboxes.  [default: that of temporary files]")  # fmt: skip
+              help="Folder for sandboxes.  [default: the system's temporary folder]")  # fmt: skip
 @click.option(
     "--http", default="", metavar="HOST:PORT", help="Serve /livez, /readyz and /metrics here."
 )
 @location_options
 def command(location: Location, /, out: Output, modules: tuple[str, ...], **options: Any) -> None:
-    """Run tasks: a worker for their jobs.
+    """Run a worker that takes jobs and runs their tasks.
 
     MODULE is imported from the current folder and defines a registry, `tasks = Tasks()`. On TERM,
     the worker lets running jobs finish and releases the rest. On HUP, it restarts with new code.

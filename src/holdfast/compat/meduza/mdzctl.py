@@ -168,7 +168,7 @@ command.add_command(
 @_files
 @json_option
 def check(out: Output, files: tuple[str, ...]) -> None:
-    """Look for problems in schema files; needs no server.
+    """Check schema files for problems; no server is needed.
 
     Problems are listed with file and line. Exits with 3 if there are errors, as `holdfast schema
     check` does; warnings are none.
