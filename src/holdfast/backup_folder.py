@@ -163,8 +163,8 @@ def _made(
     if expected is not None and copied != expected:
         shutil.rmtree(target)
         raise StoreDamaged(
-            f"the download has {copied.keys} keys, and the backup of the server {expected.keys}, "
-            "or they differ",
+            f"the download differs from the server's backup: it has {copied.keys} keys of "
+            f"{expected.keys}, or other values",
             hint="Try again: nothing was kept.",
         )
     made = _look(target)

@@ -76,5 +76,7 @@ class RedisConnection:
                     raise OSError("it closed the connection")
                 self._replies.feed(received)
         except (OSError, hiredis.ProtocolError) as error:
-            raise StoreUnreachable(f"the Redis at {self._where} broke off: {error}") from None
+            raise StoreUnreachable(
+                f"the connection to the Redis at {self._where} broke: {error}"
+            ) from None
         return replies

@@ -84,7 +84,7 @@ def copy(
         digest.update(expected.digest.encode())
     if _spaces(source) != spaces:
         raise StoreBusy(
-            f"spaces came or went in {name} while it was copied",
+            f"spaces were created or dropped in {name} while it was copied",
             hint="Let nobody write to it, and run the copy again.",
         )
     target.transact(_end, space=DIRECTORY)

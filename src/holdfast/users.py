@@ -58,7 +58,7 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         'write:shop:*'
         """
         if not isinstance(text, str):
-            raise BadInput(f"a grant is text, not {type(text).__name__}", hint=_EXPECTED)
+            raise BadInput(f"a grant must be text, not {type(text).__name__}", hint=_EXPECTED)
         role, divider, rest = text.partition(":")
         space, second, layer = rest.rpartition(":") if ":" in rest else (rest, "", "")
         if role not in ROLES:
@@ -71,7 +71,7 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             there = f"Did you mean {near!r}?" if near else f"There are {', '.join(GRANTED)}."
             raise BadInput(
                 f"the grant {text!r} is for the layer {layer!r}, which does not exist",
-                hint=f"{there} Behind a space with a colon in its name, write :* for all layers.",
+                hint=f"{there} After a space with a colon in its name, write :* for all layers.",
             )
         return cls(role=role, space=space or EVERYTHING, layer=layer or EVERYTHING)  # type: ignore[arg-type]  # one of ROLES
 
@@ -232,7 +232,7 @@ def _known(name: str, user: User | None) -> User:
 def parse_grants(texts: Sequence[str]) -> tuple[Grant, ...]:
     """Reads a list of grants; see `Grant.parse`."""
     if isinstance(texts, str | bytes):
-        raise BadInput(f"grants are a list of texts, not {texts!r:.100}", hint=_EXPECTED)
+        raise BadInput(f"grants must be a list of texts, not {texts!r:.100}", hint=_EXPECTED)
     return tuple(Grant.parse(text) for text in texts)
 
 
@@ -250,7 +250,7 @@ def _refuse_bad_name(name: object) -> None:
         or len(name.encode(errors="surrogatepass")) > MAX_USER_NAME_BYTES
     ):
         raise BadInput(
-            f"a user has a name, which is text; {name!r:.100} is not a valid one",
+            f"{name!r:.100} is not a valid user name",
             hint=f"Use 1 to {MAX_USER_NAME_BYTES} bytes of printable characters, without a colon, "
             "which ends the name in HTTP.",
         )
@@ -258,9 +258,11 @@ def _refuse_bad_name(name: object) -> None:
 
 def _refuse_bad_password(password: object) -> None:
     if not isinstance(password, str):
-        raise BadInput(f"a password is text, not {type(password).__name__}")
+        raise BadInput(f"a password must be text, not {type(password).__name__}")
     if not password.strip():
-        raise BadInput("the password is empty", hint="Give one, or None to have a token made.")
+        raise BadInput(
+            "the password must not be empty", hint="Give one, or None to have a token made."
+        )
     if len(password.encode(errors="surrogatepass")) > MAX_PASSWORD_BYTES:
         raise BadInput(f"the password has more than {MAX_PASSWORD_BYTES} bytes")
 

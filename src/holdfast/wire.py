@@ -218,7 +218,7 @@ class CommandReader:
                 self._wanted = stop + 2 - at
                 return at, False
             if not data.startswith(b"\r\n", stop):
-                raise BadFrame("a bulk string is longer than it says")
+                raise BadFrame("a bulk string is longer than its stated length")
             words.append(data[begin:stop])
             self._size += size
             self._missing -= 1
@@ -260,7 +260,7 @@ class CommandReader:
         """Takes one command as people type it, if its line is complete."""
         first = data[at]
         if first == _TLS:
-            raise BadFrame("this looks like TLS, and this port speaks plain RESP")
+            raise BadFrame("this looks like TLS, but this port speaks plain RESP")
         if first in _OTHER_TYPES:
             raise BadFrame(f"expected '*', got {chr(first)!r}: a command is an array of words")
         if not 32 <= first < 127 and first not in _BLANKS:
@@ -272,7 +272,7 @@ class CommandReader:
             return at
         line = data[at:end]
         if _HTTP.match(line):
-            raise HttpOnRespPort("this is HTTP, and this port speaks RESP")
+            raise HttpOnRespPort("this is HTTP, but this port speaks RESP")
         words = _split(line)
         if words:
             commands.append(words)

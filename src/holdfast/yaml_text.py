@@ -115,7 +115,7 @@ def _check_size(root: yaml.Node) -> None:
             size = 1 + sum(size for size, _ in below)
             depth = 1 + max((depth for _, depth in below), default=0)
             if size > MAX_SCHEMA_NODES or depth > MAX_SCHEMA_DEPTH:
-                raise YamlProblem.at(node, f"unfolds to {size} nodes in {depth} levels")
+                raise YamlProblem.at(node, f"expands to {size} nodes in {depth} levels")
             sizes[id(node)] = size, depth
             path.discard(id(node))
             stack.pop()
@@ -191,7 +191,7 @@ def _plain(node: yaml.Node) -> Any:
         if name not in found:
             found[name] = _plain(value)
         elif id(key) in own:
-            raise YamlProblem.at(key, f"the key {shortened(str(name))!r} is there twice")
+            raise YamlProblem.at(key, f"the key {shortened(str(name))!r} appears twice")
     return found
 
 

@@ -27,11 +27,11 @@ def test_a_key_that_is_shown_finds_itself(layer: str, rest: list[object]) -> Non
 
 def test_a_user_and_a_prefix_are_named_by_text(store: holdfast.Store) -> None:
     admin: Any = store.admin
-    with pytest.raises(BadInput, match="a name, which is text"):
+    with pytest.raises(BadInput, match="is not a valid user name"):
         admin.add_user(5)
-    with pytest.raises(BadInput, match="a password is text, not bytes"):
+    with pytest.raises(BadInput, match="a password must be text, not bytes"):
         admin.add_user("ann", password=b"secret")
-    with pytest.raises(BadInput, match="a prefix is text, not 5"):
+    with pytest.raises(BadInput, match="a prefix must be text, not 5"):
         admin.inspect(5)
 
     assert admin.users() == []

@@ -81,7 +81,7 @@ def test_a_result_is_not_there_before_the_batch_was_sent(client: Any) -> None:
         with pytest.raises(BadInput, match="the operations were not sent"):
             put.result()
 
-    with pytest.raises(BadInput, match="this was already sent"):
+    with pytest.raises(BadInput, match="this batch or pipeline was already sent"):
         batch.jobs.put("q")
 
 

@@ -165,9 +165,9 @@ def test_a_wait_for_no_number_of_seconds_is_refused(client: Any, timeout: Any) -
 
 
 def test_a_space_and_a_topic_are_named_by_text(client: Any) -> None:
-    with pytest.raises(BadInput, match="the name of a space is text, not 5"):
+    with pytest.raises(BadInput, match="the name of a space must be text, not 5"):
         client.space(5)
-    with pytest.raises(BadInput, match="a topic is text, not 5"):
+    with pytest.raises(BadInput, match="a topic must be text, not 5"):
         client.subscribe(5)
 
 

@@ -91,4 +91,4 @@ def test_a_form_that_is_no_text_or_has_too_many_fields_is_refused(
     reply = server.request("POST", "/ui/-/theme", body, headers)
 
     assert reply.status == 400
-    assert "a form is UTF-8 and has at most" in reply.error["message"]
+    assert "a form must be UTF-8 and have at most" in reply.error["message"]

@@ -119,6 +119,6 @@ def test_what_can_not_be_stored_is_refused_at_once() -> None:
         buffer.put(b"t", b"")
     with pytest.raises(OutsideSpace):
         buffer.clear(b"s", b"u")
-    with pytest.raises(TypeError, match="a value is bytes, str was given"):
+    with pytest.raises(TypeError, match="a value must be bytes, str was given"):
         buffer.put(b"s", "text")  # type: ignore[arg-type]  # the mistake under test
     assert buffer.written == {}

@@ -134,9 +134,9 @@ def test_ids_up_to_1024_bytes_are_kept_apart_and_longer_ones_refused(
 
 
 def test_an_id_that_is_no_text_is_refused(entities: StoreEntities) -> None:
-    with pytest.raises(BadKey, match="an id is text"):
+    with pytest.raises(BadKey, match="an id must be text"):
         entities.get_raw("test.Plain", [5])  # type: ignore[list-item]  # that is the point
-    with pytest.raises(BadKey, match="an id is text"):
+    with pytest.raises(BadKey, match="an id must be text"):
         entities.put_raw("test.Plain", [{"id": 5}])
 
 

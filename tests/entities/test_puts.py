@@ -82,7 +82,7 @@ def test_one_bad_entity_refuses_all(entities: StoreEntities) -> None:
 @pytest.mark.parametrize(
     ("entity", "error", "text"),
     [
-        (5, BadQuery, "an entity is a dict of its properties or a PutEntity, not 5"),
+        (5, BadQuery, "an entity must be a dict of its properties or a PutEntity, not 5"),
         (PutEntity({}, ttl=_HALF), BadValue, "Invalid value for TTL: 1.5"),
         ({"a\0b": 1}, BadValue, "is not a name for a property"),
         ({"a": 10**400}, BadValue, "beyond 64 bits"),

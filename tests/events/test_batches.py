@@ -98,7 +98,7 @@ def test_a_batch_has_a_bound_and_a_stream_has_none(store: Store) -> None:
 
 @pytest.mark.parametrize("events", [None, 17, "abc", {"name": "e"}, iter([{"name": "e"}])])
 def test_what_is_no_list_of_events_is_refused(store: Store, events: Any) -> None:
-    with pytest.raises(BadInput, match="a batch is a list of events"):
+    with pytest.raises(BadInput, match="a batch must be a list of events"):
         store.events.send_many(events)
 
 

@@ -115,7 +115,7 @@ def test_a_weight_is_a_whole_number(store: Store, send: Send, weight: str) -> No
     [skipped] = send("e", w=weight).skipped
 
     assert skipped.error is not None
-    assert skipped.error.startswith("a weight is a whole number")
+    assert skipped.error.startswith("a weight must be a whole number")
 
 
 def test_a_weighted_board_keeps_its_promise_when_it_overflows(store: Store, send: Send) -> None:

@@ -217,7 +217,7 @@ def test_a_compressed_body_is_refused(server: Server) -> None:
     ("sent", "said"),
     [
         (b"*1\r\n$4\r\nPING\r\n", "this looks like RESP, and this port speaks plain HTTP"),
-        (b"\x16\x03\x01\x02\x00\x01", "this looks like TLS, and this port speaks plain HTTP"),
+        (b"\x16\x03\x01\x02\x00\x01", "this looks like TLS, but this port speaks plain HTTP"),
         (b"\xff\r\n\r\n", "this is not a request of HTTP/1.1"),
         (
             b"POST / HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",

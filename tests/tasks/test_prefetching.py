@@ -157,5 +157,5 @@ def test_prefetched_jobs_are_handed_back_at_once_when_none_shall_run(
 
 
 def test_a_bound_that_no_call_can_hold_is_refused(store: Store, blocked: Blocked) -> None:
-    with pytest.raises(BadInput, match="prefetch is a number from 0 to"):
+    with pytest.raises(BadInput, match="prefetch must be a number from 0 to"):
         Worker(store, blocked.tasks, prefetch=-1)

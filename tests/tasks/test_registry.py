@@ -97,7 +97,7 @@ def test_registries_do_not_include_each_other() -> None:
     ("options", "words"),
     [
         ({"retrys": 3}, "no option 'retrys'"),
-        ({"timeout": 0}, "timeout of a task is above 0"),
+        ({"timeout": 0}, "timeout of a task must be above 0"),
         ({"retries": -1}, "0 or more"),
         ({"tags": "one"}, "a list"),
         ({"fail_on": "ValueError"}, "exception class"),

@@ -81,7 +81,8 @@ def place_of(after: str) -> bytes:
         return bytes.fromhex(after)
     except ValueError:
         raise BadInput(
-            f"{after!r} is not a place to continue from", hint="Pass the `next` of the page before."
+            f"{after!r} is not a position to continue from",
+            hint="Pass the `next` of the previous page.",
         ) from None
 
 

@@ -41,7 +41,7 @@ _HINT: Final = "Write a layer, the kind of key and parts, as in: jobs, job, 'rec
 def inspect(reader: Reader, prefix: str, limit: int, after: str | None) -> Inspection:
     """Returns a page of the keys of a space that begin with the parts of `prefix`."""
     if not 0 < limit <= MAX_INSPECTED_KEYS:
-        raise BadInput(f"a page has 1 to {MAX_INSPECTED_KEYS} keys, not {limit}")
+        raise BadInput(f"a page must have 1 to {MAX_INSPECTED_KEYS} keys, not {limit}")
     begin, end = prefix_range(reader.space + packed_prefix(prefix))
     if after is not None:
         begin = max(begin, behind(reader.space + _place(after)))
@@ -65,7 +65,7 @@ def packed_prefix(text: str) -> bytes:
     True
     """
     if not isinstance(text, str):
-        raise BadInput(f"a prefix is text, not {text!r:.100}", hint=_HINT)
+        raise BadInput(f"a prefix must be text, not {text!r:.100}", hint=_HINT)
     words = text.strip().removeprefix("(").removesuffix(")").strip().rstrip(",")
     if not words:
         return b""
@@ -154,5 +154,6 @@ def _place(after: str) -> bytes:
         return bytes.fromhex(after)
     except ValueError:
         raise BadInput(
-            f"{after!r} is not a place to continue from", hint="Pass the `next` of the page before."
+            f"{after!r} is not a position to continue from",
+            hint="Pass the `next` of the previous page.",
         ) from None

@@ -65,7 +65,7 @@ class SoundnessOperations:
         the store twice: to copy it, and in the copy.
         """
         if not target:
-            raise BadInput("a backup needs a folder to go to")
+            raise BadInput("a backup needs a target folder")
         copied = self._home.backup(target)
         size = size_of(Path(target))
         return BackupReport(target=target, keys=copied.keys, bytes=size, digest=copied.digest)
@@ -115,7 +115,7 @@ class SoundnessOperations:
         if not name.startswith(DOWNLOAD):
             raise Forbidden(
                 f"the backup {name!r:.100} can't be removed over the network",
-                hint="Remove it on the machine of the server.",
+                hint="Remove it on the server's machine.",
             )
         folder = self._backup_folder(name)
         if not (folder / BACKUP_FILE).is_file():
@@ -126,7 +126,7 @@ class SoundnessOperations:
     def _backup_folder(self, name: str) -> Path:
         server = self._home.server
         if server is None or server.backups is None:
-            raise Forbidden("there is no server with a folder for backups here")
+            raise Forbidden("backups are served only by a server that was started with --backups")
         if name in ("", ".", "..") or "\0" in name or Path(name).name != name or len(name) > 200:
             raise BadInput(f"{name!r:.100} is not the name of a backup")
         return server.backups / name
@@ -162,7 +162,7 @@ class SoundnessOperations:
         `maintenance` says how far it is. Reads every key of the store twice.
         """
         if not target:
-            raise BadInput("a backup needs a folder to go to")
+            raise BadInput("a backup needs a target folder")
 
         def work(run: Run) -> None:
             made = self.backup(target)

@@ -103,7 +103,7 @@ def _check_head(tx: Transaction, line: bytes, number: int) -> None:
         raise BadDump(f"this is not the head of a dump: {error}", number=number) from None
     if (head.holdfast, head.format) != ("space", FORMAT):
         raise BadDump(
-            f"a dump of {head.holdfast!r} in format {head.format} is not known",
+            f"this Holdfast can't read a dump of {head.holdfast!r} in format {head.format}",
             number=number,
             hint="Load it with the Holdfast that wrote it, or a newer one.",
         )

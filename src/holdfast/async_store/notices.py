@@ -187,4 +187,6 @@ class StoreSubscription:
 
     def _refuse_outside(self) -> None:
         if self._leave is None:
-            raise BadInput("nobody listens yet", hint="Begin with `async with ... as notices`.")
+            raise BadInput(
+                "the subscription is not open yet", hint="Begin with `async with ... as notices`."
+            )

@@ -215,7 +215,7 @@ class _Recorded(Recording):
     def record(self, call: Call[T], *values: Any) -> Handle[T]:
         """Keeps a call and returns the handle of its result."""
         if self._is_sent:
-            raise BadInput("this was already run", hint="Begin a new one.")
+            raise BadInput("this batch or pipeline was already run", hint="Begin a new one.")
         handle: Handle[T] = Handle(lambda result: result)
         self._runs.append((call, values))
         self._handles.append(handle)
@@ -231,7 +231,7 @@ class StoreBatch(_Recorded, Batch):
         if len(self) > MAX_BATCH_COMMANDS:
             raise RequestTooLarge(
                 f"a batch has {len(self)} operations, at most {MAX_BATCH_COMMANDS} fit",
-                hint="Others wait while it is run: use several smaller ones.",
+                hint="Others wait while it runs: use several smaller ones.",
             )
         steps = [prepared(call, values) for call, values in self._runs]
         try:

@@ -29,7 +29,7 @@ def command(location: Location, out: Output, folder: str | None, accept_loss: bo
     location.refuse_server("a server's own store can't be recovered while it runs")
     data = location.data if folder is None else folder
     if "://" in data:
-        raise click.UsageError("recover is for folders; other engines look after their own logs")
+        raise click.UsageError("recover works on folders; other engines manage their own logs")
     from pathlib import Path
 
     from holdfast.engine.lmdb.recovery import recover

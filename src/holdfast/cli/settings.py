@@ -156,13 +156,13 @@ class FileSettings(MutableMapping[str, Any]):
     def __len__(self) -> int:
         return len(SETTINGS)
 
-    # click asks for a mapping that could be changed, and never changes it.
+    # click requires a mutable mapping, and never changes it.
 
     def __setitem__(self, name: str, value: Any) -> None:
-        raise TypeError(f"the settings of {self.file} are only read")
+        raise TypeError(f"the settings of {self.file} can't be changed here")
 
     def __delitem__(self, name: str) -> None:
-        raise TypeError(f"the settings of {self.file} are only read")
+        raise TypeError(f"the settings of {self.file} can't be changed here")
 
 
 def read_file(config: str | None) -> FileSettings | None:
@@ -204,7 +204,7 @@ def _problems(values: dict[str, Any]) -> Iterator[tuple[str, str]]:
 def _mistyped(setting: Setting, value: Any) -> Iterator[tuple[str, str]]:
     if setting.is_number:
         if isinstance(value, bool) or not isinstance(value, int | float):
-            yield setting.name, f"{setting.name} is a number, not {value!r}"
+            yield setting.name, f"{setting.name} must be a number, not {value!r}"
         return
     expected: type = list if setting.multiple else bool if setting.is_flag else str
     if not isinstance(value, expected):

@@ -149,5 +149,5 @@ def _ask() -> str:
         return str(click.prompt("Password", hide_input=True, confirmation_prompt=True))
     given = sys.stdin.readline().rstrip("\n")
     if not given:
-        raise click.ClickException("no password came on standard input")
+        raise click.ClickException("no password was given on standard input")
     return given

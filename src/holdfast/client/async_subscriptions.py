@@ -73,7 +73,7 @@ class AsyncSubscription:
                     await self._arrived.wait()
         except TimeoutError:
             connection.close()
-            raise NoAnswer(f"{self._pool.target.place} gave no answer in time") from None
+            raise NoAnswer(f"{self._pool.target.place} did not answer in time") from None
         finally:
             self._polls = False
         notices = list(self._queue)
@@ -116,7 +116,9 @@ class AsyncSubscription:
     async def _listening(self) -> "AsyncConnection":
         """Returns the connection, a new one if the last has broken."""
         if self._connection is None:
-            raise BadInput("nobody listens yet", hint="Begin with `async with ... as notices`.")
+            raise BadInput(
+                "the subscription is not open yet", hint="Begin with `async with ... as notices`."
+            )
         if not self._connection.is_open and not self._closed:
             self._missed += not self._is_broken
             self._is_broken = True

@@ -110,7 +110,7 @@ class Recording:
     def record(self, call: Call[T], *values: Any) -> Handle[T]:
         """Records a call and returns the handle of its result."""
         if self._is_sent:
-            raise BadInput("this was already sent", hint="Begin a new one.")
+            raise BadInput("this batch or pipeline was already sent", hint="Begin a new one.")
         handle = Handle(call.result)
         self._commands.append(call.command(values))
         self._handles.append(handle)
@@ -120,7 +120,7 @@ class Recording:
     def _taken(self) -> list[bytes]:
         """Returns the recorded commands, to be sent once."""
         if self._is_sent:
-            raise BadInput("this was already sent", hint="Begin a new one.")
+            raise BadInput("this batch or pipeline was already sent", hint="Begin a new one.")
         self._is_sent = True
         return self._commands
 
@@ -137,7 +137,7 @@ class Batch(Recording):
         if len(commands) > MAX_BATCH_COMMANDS:
             raise RequestTooLarge(
                 f"a batch has {len(commands)} operations, at most {MAX_BATCH_COMMANDS} fit",
-                hint="Others wait while it is run: send several smaller ones.",
+                hint="Others wait while it runs: send several smaller ones.",
             )
         return b"".join([calls.MULTI, *commands, calls.EXEC])
 

@@ -117,7 +117,7 @@ class Call(Generic[T]):
         except (msgspec.MsgspecError, ValueError, ArithmeticError) as error:
             raise ServerFailed(
                 f"the answer to {self.name} can't be read: {error}",
-                hint="Client and server should be of the same version.",
+                hint="Use the same version of client and server.",
             ) from None
 
     # Both are created when they are first used: a program uses few of the operations.
@@ -272,7 +272,7 @@ def words(*given: str | bytes) -> bytes:
 def refuse_no_text(given: Any, what: str) -> None:
     """Raises if something that is sent as text is not a string."""
     if not isinstance(given, str):
-        raise BadInput(f"{what} is text, not {given!r:.100}")
+        raise BadInput(f"{what} must be text, not {given!r:.100}")
 
 
 # --- errors --------------------------------------------------------------------------------------
@@ -294,7 +294,7 @@ def failure(reply: Any) -> HoldfastError:
     if text.startswith("max number of clients"):
         return ServerBusy("the server has reached its maximum of connections")
     if code == "ERR":
-        return ServerFailed(text, hint="Is it a server of Holdfast, and of this version?")
+        return ServerFailed(text, hint="Is it a Holdfast server of this version?")
     return error_from_wire(code.lower(), {"message": text})
 
 

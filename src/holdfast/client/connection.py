@@ -255,7 +255,7 @@ def no_resp(target: Target, error: Exception) -> str:
 
 
 def late(target: Target) -> str:
-    return f"{target.place} gave no answer in time"
+    return f"{target.place} did not answer in time"
 
 
 def lost(target: Target, error: BaseException | None) -> str:

@@ -164,7 +164,7 @@ class ReplyReader:
             return None
         if kind in (b"*", b">", b"~", b"%"):
             return self._opened(_number(text) * (2 if kind == b"%" else 1))
-        raise ProtocolError(f"{kind!r} begins no expected reply")
+        raise ProtocolError(f"{kind!r} is not the type of a reply")
 
     def _read_word(self, text: bytes, begin: int) -> Any:
         size = _number(text)
@@ -178,7 +178,7 @@ class ReplyReader:
             self._wanted = stop + 2 - self._at
             return _INCOMPLETE
         if not self._data.startswith(b"\r\n", stop):
-            raise ProtocolError("a word is longer than it says")
+            raise ProtocolError("a bulk string is longer than its stated length")
         self._at = stop + 2
         self._count_bytes(size)
         return self._data[begin:stop]

@@ -103,9 +103,9 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
             raise BadInput(f"an option of the connection is wrong: {error}") from None
         seconds = target.timeout, target.long_timeout, target.connect_timeout
         if not all(0 < each < float("inf") for each in seconds):
-            raise BadInput("a timeout is a number of seconds above 0")
+            raise BadInput("timeout must be a number of seconds above 0")
         if target.connections < 1 or target.retries < 0:
-            raise BadInput("`connections` is at least 1, `retries` at least 0")
+            raise BadInput("`connections` must be at least 1, `retries` at least 0")
         return target
 
     @property

@@ -52,7 +52,7 @@ class AppStore:
         if self._store is None:
             raise BadInput(
                 "the store of the application is not open",
-                hint="It is open while the application runs: from its start on, to its end.",
+                hint="It is open from the start of the application to its end.",
             )
         return self._store
 

@@ -36,7 +36,9 @@ def _moment(name: str, text: str) -> float:
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
-        raise BadInput(f"{name} is a time as 2026-11-17T10:00, not {text!r:.40}") from None
+        raise BadInput(
+            f"{name} must be a time such as 2026-11-17T10:00, not {text!r:.40}"
+        ) from None
     return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
 
 
@@ -50,7 +52,7 @@ async def apply(visit: Visit, search: dict[str, Any], back: str) -> HttpResponse
     if action not in ACTIONS:
         raise BadInput(f"there is no action {action!r:.40}")
     if action in ("move", "priority", "tag", "untag") and not value:
-        raise BadInput(f"to {action} needs a value", hint="Write the queue, number or tag.")
+        raise BadInput(f"{action} needs a value", hint="Write the queue, number or tag.")
     if form.get("which") == "all":
         started = await visit.call(
             "jobs.bulk_start", action=action, search=search, **_more(action, value)

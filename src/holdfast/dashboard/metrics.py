@@ -191,7 +191,7 @@ def limit_of(fields: Any) -> dict[str, Any]:
         limit, window = int(fields.get("limit") or 10), float(fields.get("window") or 60)
         amount = int(fields.get("amount") or 1)
     except ValueError:
-        raise BadInput("limit, window and amount are numbers") from None
+        raise BadInput("limit, window and amount must be numbers") from None
     condition = fields.get("condition", "")
     operation = {"condition": condition, "entity": parts_of(fields.get("entity", "")) or None}
     return {

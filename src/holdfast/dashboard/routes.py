@@ -97,7 +97,7 @@ async def _post(
     visit = Visit(api, request, identity or _NOBODY, session, segments[0] if segments else "")
     await visit.read_form(MAX_STRANGER_BYTES if identity is None else MAX_FORM_BYTES)
     if not session.has_form_token(visit.form.get("token", "")):
-        raise Forbidden("the form is not one of this session", hint="Load the page again.")
+        raise Forbidden("the form does not belong to this session", hint="Load the page again.")
     if segments == [_OWN, "login"]:
         return await login.log_in(api, request, session, visit.form)
     if segments == [_OWN, "logout"]:
@@ -106,7 +106,7 @@ async def _post(
         return login.choose_theme(request, session, visit.form)
     entry = pages.find(pages.ACTIONS, segments[1:])
     if entry is None and pages.find(pages.PAGES, segments[1:]):
-        raise MethodNotAllowed("a page can only be read", allowed=["GET", "HEAD"])
+        raise MethodNotAllowed("this page is read-only", allowed=["GET", "HEAD"])
     if entry is None:
         raise NotFound(f"the dashboard has no action {'/'.join(segments[1:])!r:.200}")
     visit.names = entry[1]

@@ -114,7 +114,9 @@ class Visit:
         try:
             pairs = await self.api.dispatcher.decode_in_thread(read) if is_long else read()
         except ValueError:
-            raise BadInput(f"a form is UTF-8 and has at most {MAX_FORM_FIELDS} fields") from None
+            raise BadInput(
+                f"a form must be UTF-8 and have at most {MAX_FORM_FIELDS} fields"
+            ) from None
         for name, value in pairs:
             self.form[name] = value
             self.form_lists.setdefault(name, []).append(value)
@@ -225,7 +227,7 @@ def number_of(name: str, text: str) -> float | None:
     try:
         return float(text)
     except ValueError:
-        raise BadInput(f"{name} is a number, not {text!r:.40}") from None
+        raise BadInput(f"{name} must be a number, not {text!r:.40}") from None
 
 
 def as_csv(header: Sequence[str] | None, rows: Iterable[Sequence[Any]]) -> bytes:

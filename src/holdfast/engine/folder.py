@@ -272,7 +272,7 @@ def create_folder(path: Path) -> None:
             sync_folder(folder.parent)
     except (FileExistsError, NotADirectoryError):
         raise StoreUnusable(
-            f"{path} is a file, a store is a folder", hint="Name a folder; it is created if needed."
+            f"{path} is a file; a store is a folder", hint="Name a folder; it is created if needed."
         ) from None
     except OSError as error:
         raise _unusable(path, error) from error

@@ -98,9 +98,9 @@ def _busy(pid: int, path: Path, waited: float) -> StoreBusy:
     state = "is stopped, and has" if stopped else "has had"
     return StoreBusy(
         f"{path} can't be used: {who} {state} it locked for {waited:.0f} seconds",
-        hint=f"Let it go on (kill -CONT {pid}) or end it; nothing that it acknowledged is lost."
+        hint=f"Continue it (kill -CONT {pid}) or end it; nothing that it acknowledged is lost."
         if stopped
-        else "Let it end what it does, or end it; nothing that it acknowledged is lost.",
+        else "Let it finish, or end it; nothing that it acknowledged is lost.",
     )
 
 

@@ -261,12 +261,12 @@ class WriteBuffer:
 def check_pair(key: bytes, value: bytes, space: bytes) -> tuple[bytes, bytes]:
     """Returns the pair as bytes; raises if it can't be stored."""
     if not isinstance(key, bytes | bytearray | memoryview):
-        raise TypeError(f"a key is bytes, {type(key).__name__} was given")
+        raise TypeError(f"a key must be bytes, {type(key).__name__} was given")
     if not isinstance(value, bytes | bytearray | memoryview):
-        raise TypeError(f"a value is bytes, {type(value).__name__} was given")
+        raise TypeError(f"a value must be bytes, {type(value).__name__} was given")
     key, value = bytes(key), bytes(value)
     if not key:
-        raise BadInput("a key has at least one byte")
+        raise BadInput("a key must have at least one byte")
     if not key.startswith(space):
         raise OutsideSpace(f"the key {key[:64]!r} does not begin with {space!r}")
     if len(key) > MAX_KEY_BYTES:

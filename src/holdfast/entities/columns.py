@@ -127,7 +127,7 @@ class Col(Generic[T]):
 
     def __ne__(self, value: object) -> Any:
         raise BadFilter(
-            f"an index can't find values by what they are not: {self.name} != {value!r}",
+            f"an index can't select by inequality: {self.name} != {value!r}",
             hint="Select what you want with ==, in_, between, <, <=, >, >=, and drop the rest.",
         )
 

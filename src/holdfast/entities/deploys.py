@@ -130,7 +130,7 @@ def _store(
 def _remove(tx: Transaction, table: Table, *, force: bool) -> None:
     if not force and live_size(tx, access_to(tx, table.full_name)):
         raise TableInUse(
-            f"table {table.full_name} is not mentioned any more and still holds entities",
+            f"table {table.full_name} is no longer mentioned but still holds entities",
             hint="Deploy with `force` to lose them, or without `prune` to keep the table.",
         )
     _forget(tx, table)

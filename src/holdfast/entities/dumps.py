@@ -48,7 +48,7 @@ def _documents_of(
 ) -> Iterator[tuple[str, bytes]]:
     """Yields the live entities with their ids, beginning with the packed id `begin`."""
     if format not in ("bson", "jsonl"):
-        raise BadDump(f"a dump is bson or jsonl, not {shown(format)}")
+        raise BadDump(f"a dump must be bson or jsonl, not {shown(format)}")
     write = _bson_document if format == "bson" else _json_line
     now_ms = to_ms(reader.now)
     end = prefix_range(access.entities)[1]

@@ -50,7 +50,7 @@ def compound_id(values: Sequence[tuple[str, str | None, Any]], *, hashed: bool) 
 def plain_id(id: Any) -> str:
     """Returns `id` as a plain str, also if it is an enumeration's; `BadKey` if it is not text."""
     if not isinstance(id, str):
-        raise BadKey(f"an id is text, not {type(id).__name__}")
+        raise BadKey(f"an id must be text, not {type(id).__name__}")
     return str.__str__(id)
 
 
@@ -94,7 +94,7 @@ def _component(column: str, value: Any) -> str:
         raise BadKey(f"Cannot index entity with missing/nil value for {column}")
     raise BadKey(
         f"Cannot index entity with a container as value for {column}",
-        hint="The columns of a primary key hold numbers, texts, bools, moments or bytes.",
+        hint="The columns of a primary key hold numbers, texts, bools, times or bytes.",
     )
 
 

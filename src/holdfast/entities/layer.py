@@ -75,7 +75,7 @@ class Entities(StoredModelCalls):
         if not table:
             raise BadQuery("No table for PUT query")
         if type(entities) is not list and not isinstance(entities, Iterable):
-            raise BadQuery(f"entities come as a list, not as {entities!r}")
+            raise BadQuery(f"entities must be a list, not {entities!r}")
         listed = [e if type(e) is PutEntity else _put_entity(e) for e in entities]
         if not listed:
             raise BadQuery("PUT query does not contain entities")
@@ -296,7 +296,7 @@ class Entities(StoredModelCalls):
         Reads 1 key for each table, and about 100 entities of those that it returns.
         """
         if limit is not None and limit < 1:
-            raise BadInput(f"limit is {limit}, at least 1 is possible")
+            raise BadInput(f"limit is {limit}, but must be at least 1")
         return stats.all_tables(self._tx, after, limit)
 
     def _complete(self, table: str, filters: Sequence[Filter]) -> tuple[TableAccess, Selection]:
@@ -353,7 +353,7 @@ def _put_entity(entity: PutEntity | Mapping[str, Any]) -> PutEntity:
         return entity
     if type(entity) is not dict and not isinstance(entity, Mapping):
         raise BadQuery(
-            f"an entity is a dict of its properties or a PutEntity, not {shown(entity)}",
+            f"an entity must be a dict of its properties or a PutEntity, not {shown(entity)}",
             hint="put_raw takes a list of entities.",
         )
     return PutEntity(dict(entity), entity.get(ID))

@@ -25,7 +25,7 @@ def put(
 ) -> list[str]:
     """Writes `entities` and returns their ids in order; if one is refused, none is written."""
     if mode not in _MODES:
-        raise BadQuery(f"the mode of a PUT is merge, replace or insert, not {shown(mode)}")
+        raise BadQuery(f"the mode of a PUT must be merge, replace or insert, not {shown(mode)}")
     writer = EntityWriter(tx, access)
     ids = []
     drawn = random_ids(len(entities))
@@ -122,5 +122,5 @@ def check_version(access: TableAccess, id: str, old: Stored | None, if_version: 
         raise VersionMismatch(
             f"{access.name} holds {id!r} at version {version}, not {if_version}"
             if version
-            else f"{access.name} holds no {id!r}, and was asked to write over version {if_version}"
+            else f"{access.name} holds no {id!r}, but version {if_version} was expected"
         )

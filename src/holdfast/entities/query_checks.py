@@ -42,7 +42,7 @@ def check_filters(filters: Sequence[Filter]) -> list[Filter]:
 def _refuse_others(filters: Any) -> None:
     """Raises for the first of `filters` that is not a filter; called only after a failure."""
     if not isinstance(filters, (list, tuple)):
-        raise BadFilter(f"filters come as a list, not as {filters!r}", hint=_FILTER_HINT)
+        raise BadFilter(f"filters must be a list, not {filters!r}", hint=_FILTER_HINT)
     for filter in filters:
         if not isinstance(filter, Filter) or not isinstance(filter.values, (list, tuple)):
             raise BadFilter(f"{filter!r} is not a filter", hint=_FILTER_HINT)
@@ -77,7 +77,7 @@ def _check_filter(filter: Filter) -> Filter:
         if len(given) != 2:
             raise BadFilter(
                 f"BETWEEN filters must have exactly 2 values, {len(given)} given",
-                hint="For a side that is open give null.",
+                hint="Give null for an open side.",
             )
     elif not given:
         raise BadFilter("No values given for filter", hint=f"It is the filter on {name!r}.")
@@ -100,7 +100,7 @@ def _check_value(name: str, value: Any) -> Any:
     if type(kept) in _CONTAINERS:
         raise BadFilter(
             f"the filter on {name!r} compares with a container",
-            hint="Only numbers, texts, bools, moments, bytes and null can be compared.",
+            hint="Only numbers, texts, bools, times, bytes and null can be compared.",
         )
     if type(kept) is int and not MIN_INT <= kept <= MAX_UINT:
         raise BadFilter(f"the filter on {name!r} compares with {kept}, which has more than 64 bits")
@@ -111,6 +111,6 @@ def check_queries(count: int) -> None:
     """Raises if one call has so many queries that others would have to wait too long."""
     if count > MAX_QUERIES:
         raise RequestTooLarge(
-            f"{count} queries came at once, at most {MAX_QUERIES} are accepted",
+            f"{count} queries in one call, at most {MAX_QUERIES} are accepted",
             hint="Split them: each part is its own transaction.",
         )

@@ -152,6 +152,6 @@ def texts(ids: tuple[str, ...]) -> tuple[str, ...]:
     for id in ids:
         if not isinstance(id, str):
             raise BadQuery(
-                f"an id is text, not {id!r}", hint="Unpack a list of ids: get(User, *ids)."
+                f"an id must be text, not {id!r}", hint="Unpack a list of ids: get(User, *ids)."
             )
     return ids

@@ -73,7 +73,7 @@ class StoreEntities(_PerCall):
 
         for given in schemas:
             if not isinstance(given, (Schema, str, bytes)):
-                raise InvalidEntitySchema(f"a schema is YAML or a Schema, not {shown(given)}")
+                raise InvalidEntitySchema(f"a schema must be YAML or a Schema, not {shown(given)}")
         parsed = [s if isinstance(s, Schema) else parse_schema(s) for s in schemas]
         plans = self._runner.transact(
             lambda tx: [Entities(tx).apply(s, prune=prune, force=force) for s in parsed]

@@ -113,7 +113,8 @@ def _nanoseconds(op: str, value: Any) -> int | None:
         return int(kept)
     if kept is not None and type(kept) is not int:
         raise BadChange(
-            f"Invalid value for TTL: {value!r}", hint="Give whole nanoseconds, or null for ever."
+            f"Invalid value for TTL: {value!r}",
+            hint="Give whole nanoseconds, or null for no expiry.",
         )
     return kept
 

@@ -102,7 +102,7 @@ def keep_set(elements: Iterable[Any]) -> Ext:
             if type(kept) in (Ext, list, dict):
                 raise BadValue(
                     "Type Set not allowed for entities with an element that is a container",
-                    hint="The elements of a Set are numbers, texts, bools, moments, bytes or null.",
+                    hint="The elements of a Set are numbers, texts, bools, times, bytes or null.",
                 )
             distinct.setdefault(order.identity(kept), kept)
         return Ext(SET_CODE, _encode([distinct[key] for key in sorted(distinct)]))
@@ -186,7 +186,9 @@ def _moment(moment: datetime) -> datetime:
     try:
         utc = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except OverflowError:
-        raise BadValue(f"the datetime {moment.isoformat()} leaves the years 1 to 9999") from None
+        raise BadValue(
+            f"the datetime {moment.isoformat()} is outside the years 1 to 9999"
+        ) from None
     spare = utc.microsecond % 1000
     return utc.replace(microsecond=utc.microsecond - spare) if spare else utc
 

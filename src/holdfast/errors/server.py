@@ -105,11 +105,11 @@ class NotAuthenticated(HoldfastError):
 
 
 class TooManyLogins(HoldfastError):
-    """Wrong passwords came too often from one address, so it has to wait before the next."""
+    """Too many wrong passwords came from one address, so it has to wait before the next try."""
 
     code, status = "too_many_logins", 429
     facts: ClassVar = {"retry_after": float}
-    hint = "Wait as long as it says. A token never has to wait: `holdfast user token NAME`."
+    hint = "Wait for that time. Logins with a token never wait: `holdfast user token NAME`."
 
     retry_after = 1.0  # seconds until the next try is checked
 
@@ -145,7 +145,7 @@ class ServerBusy(HoldfastError):
     """More is waiting than the server lets wait."""
 
     code, status = "busy", 503
-    hint = "Try again in a moment, with fewer requests at the same time."
+    hint = "Try again shortly, with fewer requests at a time."
 
 
 class ServerFailed(HoldfastError):

@@ -36,7 +36,7 @@ class NotACounter(BadInput):
     """`add` met a value that is not a counter, or would leave the 64-bit range."""
 
     code, status = "not_a_counter", 409
-    hint = "Counters are written by `add` alone; use another key."
+    hint = "Only `add` writes counters; use another key."
 
 
 class UnsupportedPart(BadInput):
@@ -83,7 +83,7 @@ class StoreForked(StoreUnusable):
     """The store was opened before a fork and used after it, in the child."""
 
     code = "store_forked"
-    hint = "Open the store after the fork, in each process by itself, and not before it."
+    hint = "Open the store in each process, after the fork."
 
 
 class StoreFull(StoreUnusable):

@@ -119,7 +119,7 @@ def _from_unions(
         if keys > MAX_INTERSECTED_KEYS:
             raise BadInput(
                 f"an estimated intersection of {keys} keys, "
-                f"at most {MAX_INTERSECTED_KEYS} are possible"
+                f"at most {MAX_INTERSECTED_KEYS} are allowed"
             )
         terms = [
             ((-1) ** (size + 1), union(chosen))

@@ -72,7 +72,7 @@ def deploy(
     """Checks a schema and stores it under its name."""
     size = len(name.encode(errors="surrogatepass")) if isinstance(name, str) else 0
     if not 0 < size <= MAX_SCHEMA_NAME_BYTES:
-        raise InvalidEventSchema([f"a schema's name has 1 to {MAX_SCHEMA_NAME_BYTES} bytes"])
+        raise InvalidEventSchema([f"a schema's name must have 1 to {MAX_SCHEMA_NAME_BYTES} bytes"])
     if dialect == "flux":
         if timezone or week_starts_on:
             raise BadInput("the flux dialect takes no time zone and no first day of the week")
@@ -80,7 +80,7 @@ def deploy(
     elif dialect == "mql":
         stored = _native_schema(schema, timezone, week_starts_on)
     else:
-        raise BadInput(f"a dialect is 'mql' or 'flux', not {dialect!r}")
+        raise BadInput(f"a dialect must be 'mql' or 'flux', not {dialect!r}")
     if len(stored) > MAX_EVENT_SCHEMA_BYTES:
         raise InvalidEventSchema(
             [f"the schema has {len(stored)} bytes, at most {MAX_EVENT_SCHEMA_BYTES} fit"]
@@ -172,7 +172,7 @@ def deployed(reader: Reader) -> tuple[CompiledSchemas, Settings]:
         schemas = _stored(reader)
         # An engine may run work on guessed values to learn what it reads; those must not be cached.
         if stored[:DIGEST_BYTES] not in (NO_SCHEMAS, _digest(schemas)):
-            raise Conflict("the schemas of the space are not those of its digest")
+            raise Conflict("the schemas of the space do not match their digest")
         compiled = CompiledSchemas([_deployed(name, schema) for name, schema in schemas])
         known = compiled, settings_in(stored)
         _known.keep(stored, known, sum(len(schema) for _, schema in schemas))

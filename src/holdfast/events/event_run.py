@@ -282,7 +282,7 @@ def _weight(strings: Strings) -> int:
         weight = -1
     if not 0 <= weight <= MAX_WEIGHT:
         shown = strings[0][:40].decode(errors="replace")
-        raise _UnfitWeight(f"a weight is a whole number from 0 to {MAX_WEIGHT}, not {shown!r}")
+        raise _UnfitWeight(f"a weight must be a whole number from 0 to {MAX_WEIGHT}, not {shown!r}")
     return weight
 
 

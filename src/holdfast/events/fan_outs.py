@@ -325,7 +325,7 @@ def remove_finished(tx: Transaction, subject: bytes) -> bool:
 def reports(reader: Reader, limit: int) -> list[FanOutReport]:
     """Returns the fan-outs that run, then those that were finished within a day."""
     if type(limit) is not int or not 0 < limit <= MAX_FAN_OUTS:
-        raise BadInput(f"a list of {limit!r} fan-outs, 1 to {MAX_FAN_OUTS} are possible")
+        raise BadInput(f"limit must be from 1 to {MAX_FAN_OUTS}, not {limit!r}")
     running, finished = keys_of(reader.space).fan_outs
     found = _stored(reader, running, limit)
     found += _stored(reader, finished, limit - len(found)) if len(found) < limit else []

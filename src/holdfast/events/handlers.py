@@ -216,7 +216,9 @@ def check_flux_name(name: str) -> None:
     """Raises `InvalidEvent` unless the name is one that the flux dialect takes."""
     size = len(encoded("name", name))
     if not 0 < size <= MAX_EVENT_NAME_BYTES:
-        raise InvalidEvent(f"an event's name has 1 to {MAX_EVENT_NAME_BYTES} bytes, not {size}")
+        raise InvalidEvent(
+            f"an event's name must have 1 to {MAX_EVENT_NAME_BYTES} bytes, not {size}"
+        )
 
 
 def _checked_segments(name: str) -> list[str]:

@@ -73,7 +73,7 @@ class Ingestion:
         self._calendar = _calendar_of(self.settings.timezone)
         self._expansions = expansions_of(tx.space)
         if schema is not None and not isinstance(schema, str):
-            raise BadInput(f"a schema is named by text, not {schema!r}")
+            raise BadInput(f"a schema's name must be text, not {schema!r}")
         self._addressed = None if schema is None else self._schemas.schema(schema)
         self.is_flux = self._addressed is not None and self._addressed.is_flux
 
@@ -87,7 +87,7 @@ class Ingestion:
     def send_many(self, events: Sequence[AnyEvent]) -> SendManyReply:
         if isinstance(events, str | bytes | Mapping) or not isinstance(events, Sequence):
             raise BadInput(
-                f"a batch is a list of events, not {type(events).__name__}",
+                f"a batch must be a list of events, not {type(events).__name__}",
                 hint="`send` takes one event, `store.events.send_stream` whatever can be iterated.",
             )
         if len(events) > MAX_BATCH_EVENTS:
@@ -159,7 +159,7 @@ class Ingestion:
         elif event.score is not None:
             at = to_event_ms(event.score * 1_000, "UTC")
         if event.score is not None and event.at is not None:
-            raise InvalidEvent("an event has `at` or `score`, not both")
+            raise InvalidEvent("an event can have `at` or `score`, not both")
         schemas = self._addressed or self._schemas
         found = schemas.plan_of(event.name)
         return at, found if not event.handlers else self._with_own(found, event.handlers)
@@ -200,7 +200,7 @@ class Ingestion:
 
     def is_duplicate(self, id: str) -> bool:
         if not 0 < len(encoded("id", id)) <= MAX_EVENT_ID_BYTES:
-            raise InvalidEvent(f"an event's id has 1 to {MAX_EVENT_ID_BYTES} bytes")
+            raise InvalidEvent(f"an event's id must have 1 to {MAX_EVENT_ID_BYTES} bytes")
         end = self._tx.get(self.cache.keys.seen_id(id))
         return end is not None and int.from_bytes(end, "big") > self.cache.now_ms
 

@@ -455,9 +455,9 @@ class Events:
         each of them reads alone.
         """
         if isinstance(queries, str | Mapping) or not isinstance(queries, Sequence):
-            raise BadInput(f"queries are a list, not {shown(queries)}")
+            raise BadInput(f"queries must be a list, not {shown(queries)}")
         if len(queries) > MAX_READS:
-            raise BadInput(f"{len(queries)} reads at once, at most {MAX_READS} are possible")
+            raise BadInput(f"{len(queries)} reads in one call, at most {MAX_READS} are allowed")
         found: list[Any] = []
         size = 0
         for query in queries:
@@ -471,7 +471,7 @@ class Events:
         if isinstance(query, str):
             return self.size(query) if query.startswith("#") else self.members(query)
         if not isinstance(query, Mapping):
-            raise BadInput(f"a query is an object with `op` and `key`, not {shown(query)}")
+            raise BadInput(f"a query must be an object with `op` and `key`, not {shown(query)}")
         arguments = dict(query)
         operation = arguments.pop("op", None)
         key = arguments.get("key")

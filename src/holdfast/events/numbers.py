@@ -196,10 +196,10 @@ def remove_numbers(tx: Transaction, subject: bytes) -> bool:
 def aggregate(held: Sequence[Numbers], percentiles: Sequence[float]) -> Aggregate:
     """Returns what the numbers of several keys come to together."""
     if not isinstance(percentiles, list | tuple) or len(percentiles) > 100:
-        raise BadInput("percentiles are a list of at most 100 numbers")
+        raise BadInput("percentiles must be a list of at most 100 numbers")
     for each in percentiles:
         if isinstance(each, bool) or not isinstance(each, int | float) or not 0 <= each <= 100:
-            raise BadInput(f"a percentile is a number from 0 to 100, not {each!r}")
+            raise BadInput(f"a percentile must be a number from 0 to 100, not {each!r}")
     together = Numbers(positive={}, negative={})
     for numbers in held:
         together.merge(numbers)

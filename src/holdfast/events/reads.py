@@ -117,9 +117,7 @@ class Reads:
         if k is None:
             k = max((record.bound for record in records if record.is_board), default=0)
         elif type(k) is not int or k < 0:
-            raise BadInput(
-                f"a leaderboard has no {k!r} highest entries", hint="Give k of 0 or more."
-            )
+            raise BadInput(f"k must be an integer, 0 or more, not {k!r}")
         if len(records) == 1:
             found = boards.top(self._cache, records[0], k)
         else:
@@ -306,7 +304,7 @@ class Reads:
             return list(dict.fromkeys(given))
         seconds = seconds_of(last)
         if seconds is None or not 0 < seconds < math.inf:
-            raise BadInput(f"a window is a duration such as '24h' or 3600, not {shown(last)}")
+            raise BadInput(f"a window must be a duration such as '24h' or 3600, not {shown(last)}")
         calendar = self._calendar(schema)
         found: dict[str, None] = {}
         for template in given:
@@ -358,14 +356,14 @@ def _check_by(by: By) -> None:
         return
     if not isinstance(by, str) or not _PERCENTILE.fullmatch(by) or float(by[1:]) > 100:
         raise BadInput(
-            f"a series is by gross, distinct or size, not by {shown(by)}",
+            f"a series must be by gross, distinct or size, not by {shown(by)}",
             hint="Of numbers: count, sum, min, max, avg, last, or a percentile such as p95.",
         )
 
 
 def _checked_operation(op: SetOperation) -> SetOperation:
     if op not in get_args(SetOperation):
-        raise BadInput(f"an op is union, intersection or difference, not {shown(op)}")
+        raise BadInput(f"an op must be union, intersection or difference, not {shown(op)}")
     return op
 
 
@@ -387,13 +385,13 @@ def _key_list(key: KeyOrKeys) -> Sequence[str]:
     if not isinstance(keys, list | tuple):
         raise BadInput(f"expected a key or a list of keys, not {key!r}")
     if not 0 < len(keys) <= MAX_MERGED_KEYS:
-        raise BadInput(f"{len(keys)} keys at once, 1 to {MAX_MERGED_KEYS} may be merged")
+        raise BadInput(f"{len(keys)} keys at once, but 1 to {MAX_MERGED_KEYS} can be merged")
     return keys
 
 
 def encoded(text: str) -> bytes:
     if not isinstance(text, str):
-        raise BadInput(f"a key or a value is text, not {shown(text)}")
+        raise BadInput(f"a key or a value must be text, not {shown(text)}")
     try:
         return text.encode()
     except UnicodeEncodeError:
@@ -402,5 +400,5 @@ def encoded(text: str) -> bytes:
 
 def _checked_limit(limit: int) -> int:
     if type(limit) is not int or not 0 < limit <= MAX_PAGE_MEMBERS:
-        raise BadInput(f"a page of {limit!r}, 1 to {MAX_PAGE_MEMBERS} are possible")
+        raise BadInput(f"limit must be from 1 to {MAX_PAGE_MEMBERS}, not {limit!r}")
     return limit

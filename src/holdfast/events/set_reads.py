@@ -58,7 +58,7 @@ class Cursor(msgspec.Struct, array_like=True, frozen=True):
     @staticmethod
     def read(text: str) -> "Cursor":
         """Returns the cursor that `text` made."""
-        hint = "Give `next` of the page before."
+        hint = "Give the `next` of the previous page."
         if not isinstance(text, str):
             raise BadInput(f"{text!r} is not a position in a set", hint=hint)
         try:

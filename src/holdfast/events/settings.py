@@ -58,14 +58,14 @@ _settings: Final[Callable[[bytes], Settings]] = BoundedCache(_read, entries=256)
 def _check(settings: Settings) -> None:
     if not isinstance(settings.timezone, str):
         raise BadInput(
-            f"`timezone` is a name such as 'Europe/Berlin', not {shown(settings.timezone)}"
+            f"`timezone` must be a name such as 'Europe/Berlin', not {shown(settings.timezone)}"
         )
     zone(settings.timezone)
     for name in ("looked_up_members", "fan_out_keys"):
         number = getattr(settings, name)
         if type(number) is not int or not 0 < number <= MAX_EVENT_WRITES:
             raise BadInput(
-                f"`{name}` is an integer from 1 to {MAX_EVENT_WRITES}, not {shown(number)}"
+                f"`{name}` must be an integer from 1 to {MAX_EVENT_WRITES}, not {shown(number)}"
             )
     seconds = settings.dedup_seconds
     if (
@@ -75,6 +75,6 @@ def _check(settings: Settings) -> None:
         or math.isnan(seconds)
     ):
         raise BadInput(
-            f"`dedup_seconds` is a number above 0, at most {MAX_EXPIRE_AFTER_SECONDS}, "
+            f"`dedup_seconds` must be a number above 0, at most {MAX_EXPIRE_AFTER_SECONDS}, "
             f"not {shown(seconds)}"
         )

@@ -102,4 +102,6 @@ def _store_board(cache: RecordWriter, record: Record, entries: list[BoardEntry])
 
 def _check_ttl(ttl: float) -> None:
     if isinstance(ttl, bool) or not isinstance(ttl, int | float) or not 0 < ttl <= MAX_TTL:
-        raise BadInput(f"`ttl` is a number of seconds above 0, at most {MAX_TTL}, not {shown(ttl)}")
+        raise BadInput(
+            f"`ttl` must be a number of seconds above 0, at most {MAX_TTL}, not {shown(ttl)}"
+        )

@@ -103,7 +103,7 @@ class QlessSource(Source):
             order = [jid for jid in TopologicalSorter(needs).static_order() if jid in scores]
         except CycleError as circle:
             jids = ", ".join(circle.args[1])
-            raise BadInput(f"jobs wait for each other in a circle: {jids}") from None
+            raise BadInput(f"jobs depend on each other in a cycle: {jids}") from None
         for begin in range(0, len(order), IMPORTED_PER_STEP):
             ids = order[begin : begin + IMPORTED_PER_STEP]
             yield self._jobs({jid: scores[jid] for jid in ids}, needs)

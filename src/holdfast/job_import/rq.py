@@ -63,7 +63,7 @@ class RqSource(Source):
         self, queue: str, id: str, found: dict[bytes, bytes], start: float
     ) -> ImportedJob | None:
         if not found:
-            raise Unfit("a queue has it, and it does not exist")
+            raise Unfit("a queue lists it, but it does not exist")
         function, instance, args, kwargs = _call_of(found.get(b"data", b""))
         if instance is not None:
             raise Unfit("it calls a method of an object")

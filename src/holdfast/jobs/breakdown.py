@@ -356,7 +356,7 @@ def stats_by(
     if not 0 <= last - first < MAX_STATS_DAYS:
         raise BadArgument(
             f"there are {last - first + 1} days from `since` to `until`, "
-            f"1 to {MAX_STATS_DAYS} are possible"
+            f"1 to {MAX_STATS_DAYS} are allowed"
         )
     keys = ledger.keys.queue(queue)
     found, others = _stored(ledger, keys, by, name, first, last)

@@ -156,7 +156,7 @@ def start(
     kept = sum(1 for _ in ledger.tx.scan(*below(ledger.keys.bulk_actions), limit=MAX_BULK_ACTIONS))
     if kept == MAX_BULK_ACTIONS:
         raise BadArgument(
-            f"{kept} bulk actions are kept already", hint="Those that ended go after a week."
+            f"{kept} bulk actions are kept already", hint="Finished ones are removed after a week."
         )
     record = BulkAction(
         id=new_jid(now) if id is None else check_name(id, "id"),

@@ -84,7 +84,7 @@ class Cron:
                 return moment
         raise BadArgument(
             f"the cron expression has no run within {MAX_CRON_YEARS} years",
-            hint="Look at its day of month and month.",
+            hint="Check its day of month and month.",
         )
 
     def newest_runs(self, first: float, until: float, count: int) -> list[float]:

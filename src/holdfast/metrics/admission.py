@@ -104,7 +104,7 @@ def try_incr(
             for _, group in placed:
                 group.charge(tx)
         except NotACounter as error:
-            raise MetricOverflow("a limit's counter would pass its 64 bits") from error
+            raise MetricOverflow("a limit's counter would exceed its 64 bits") from error
     return _batch_result(allowed, placed)
 
 
@@ -123,7 +123,7 @@ def incr(tx: Transaction, plan: LimiterPlan, asked: list[CheckedOperation], wher
                 tx.add(place.stem_of(int(now / condition.step)) + suffix, amount)
                 tx.delete(place.summaries + suffix)
     except NotACounter as error:
-        raise MetricOverflow("a limit's counter would pass its 64 bits") from error
+        raise MetricOverflow("a limit's counter would exceed its 64 bits") from error
 
 
 # --- specs of conditions ----------------------------------------------------------------------
@@ -190,7 +190,7 @@ def _read_operation(plan: LimiterPlan, operation: Any) -> CheckedOperation:
         amount = operation.get("amount", 1)
     else:
         raise BadLimit(
-            f"an operation has `condition`, `entity` and `amount`, not {shown(operation)}"
+            f"an operation must have `condition`, `entity` and `amount`, not {shown(operation)}"
         )
     return read_operation(plan, name, entity, amount)
 

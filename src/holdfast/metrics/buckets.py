@@ -34,7 +34,9 @@ def list_buckets(
 ) -> BucketPage:
     """Returns a page of readable keys. Reads a key for each, and 1 for each metric and sequence."""
     if not isinstance(limit, int) or not 1 <= limit <= MAX_LISTED_BUCKETS:
-        raise BadRange(f"`limit` is an integer from 1 to {MAX_LISTED_BUCKETS}, not {shown(limit)}")
+        raise BadRange(
+            f"`limit` must be an integer from 1 to {MAX_LISTED_BUCKETS}, not {shown(limit)}"
+        )
     page: dict[str, int] = {}
     last_key = b""
     begin_at = _cursor(after_key)
@@ -72,7 +74,7 @@ def _cursor(after_key: str | None) -> bytes:
         return after(bytes.fromhex(after_key))
     except (ValueError, TypeError):
         raise BadInput(
-            f"`after` is the `next` of an earlier page, not {shown(after_key)}"
+            f"`after` must be the `next` of an earlier page, not {shown(after_key)}"
         ) from None
 
 

@@ -72,12 +72,14 @@ class LimitCondition(msgspec.Struct, frozen=True, omit_defaults=True):
             raise BadWindow(f"the window is {shown(self.window)}")
         if self.window > MAX_SECONDS:
             raise BadWindow(
-                f"the window is {self.window}, at most {MAX_SECONDS:.0f} seconds are possible"
+                f"the window is {self.window}, at most {MAX_SECONDS:.0f} seconds are allowed"
             )
         if self.burst is not None and (
             not _is_whole(self.burst) or not 1 <= self.burst <= MAX_LIMIT
         ):
-            raise BadLimit(f"`burst` is an integer from 1 to {MAX_LIMIT}, not {shown(self.burst)}")
+            raise BadLimit(
+                f"`burst` must be an integer from 1 to {MAX_LIMIT}, not {shown(self.burst)}"
+            )
         if self.burst is not None and self.limit == 0:
             raise BadLimit("a limit of 0 lets nothing in, so it has no burst")
 
@@ -210,10 +212,11 @@ def make_plan(
         )
     if not _is_whole(bucket_count) or not 1 <= bucket_count <= MAX_BUCKET_COUNT:
         raise BadLimit(
-            f"bucket_count is an integer from 1 to {MAX_BUCKET_COUNT}, not {shown(bucket_count)}"
+            f"bucket_count must be an integer from 1 to {MAX_BUCKET_COUNT}, "
+            f"not {shown(bucket_count)}"
         )
     if not isinstance(conditions, Mapping):
-        raise BadLimit(f"conditions are a map from name to condition, not {shown(conditions)}")
+        raise BadLimit(f"conditions must be a map from name to condition, not {shown(conditions)}")
     compiled = {
         name: _compiled(name, as_condition(given), bucket_count, algorithm)
         for name, given in conditions.items()
@@ -228,7 +231,7 @@ def as_condition(given: Any) -> LimitCondition:
     if isinstance(given, str):
         return LimitCondition.parse(given)
     if not isinstance(given, Mapping):
-        raise BadLimit(f"a condition has `limit` and `window`, not {shown(given)}")
+        raise BadLimit(f"a condition must have `limit` and `window`, not {shown(given)}")
     for field in given:
         if field not in LimitCondition.__struct_fields__:
             known = did_you_mean(field, LimitCondition.__struct_fields__)
@@ -244,7 +247,7 @@ def check_amount(amount: Any) -> int:
     if type(amount) is int and amount >= 0:
         return amount
     if not _is_whole(amount) or amount < 0:
-        raise BadLimit(f"an amount is an integer, 0 or more, not {shown(amount)}")
+        raise BadLimit(f"an amount must be an integer, 0 or more, not {shown(amount)}")
     return int(amount)
 
 
@@ -252,7 +255,7 @@ def _compiled(
     name: Any, condition: LimitCondition, bucket_count: int, algorithm: str
 ) -> CompiledCondition:
     if not isinstance(name, str) or not name:
-        raise BadLimit(f"a condition's name is a string that is not empty, not {name!r}")
+        raise BadLimit(f"a condition's name must be a non-empty string, not {name!r}")
     # 60 and 60.0 are equal, but results show the window as it was given.
     return _compiled_before[
         name, condition, bucket_count, algorithm, type(condition.window).__name__
@@ -307,10 +310,10 @@ def _limit(given: Any) -> int:
     except (ValueError, OverflowError):
         number = math.nan
     if isinstance(given, bool) or not 0 <= number < math.inf:
-        raise BadLimit(f"a limit is a number, 0 or more, not {shown(given)}")
+        raise BadLimit(f"a limit must be a number, 0 or more, not {shown(given)}")
     limit = given if isinstance(given, int) else int(number)
     if limit > MAX_LIMIT:
-        raise BadLimit(f"a limit is at most {MAX_LIMIT}, not {shown(given)}")
+        raise BadLimit(f"a limit must be at most {MAX_LIMIT}, not {shown(given)}")
     return limit
 
 

@@ -81,7 +81,7 @@ class Counter:
             if self._summaries is not None:
                 tx.delete(self._summaries + suffix)
         except NotACounter as error:
-            raise MetricOverflow(f"{self._name!r} would pass the 64 bits of a counter") from error
+            raise MetricOverflow(f"{self._name!r} would exceed the 64 bits of a counter") from error
 
 
 def read_counts(

@@ -98,19 +98,19 @@ def as_prefix(prefix: Any) -> tuple[str, ...]:
     if isinstance(prefix, str):
         return (prefix,)
     if isinstance(prefix, bytes | Mapping) or not isinstance(prefix, Iterable):
-        raise BadMetricKey(f"a prefix is a string or a list of strings, not {shown(prefix)}")
+        raise BadMetricKey(f"a prefix must be a string or a list of strings, not {shown(prefix)}")
     parts = tuple(prefix)
     if not parts:
         raise EmptyPrefix("the prefix has no component")
     for part in parts:
         if not isinstance(part, str):
-            raise BadMetricKey(f"a prefix component is a string, not {shown(part)}")
+            raise BadMetricKey(f"a prefix component must be a string, not {shown(part)}")
     return parts
 
 
 def as_namespace(namespace: Any) -> str:
     if not isinstance(namespace, str) or not namespace:
-        raise BadMetricKey(f"a namespace is a string that is not empty, not {shown(namespace)}")
+        raise BadMetricKey(f"a namespace must be a non-empty string, not {shown(namespace)}")
     return namespace
 
 
@@ -158,7 +158,7 @@ def _from_object(entity: Mapping[str, Any]) -> EntityKey:
     is_global = entity.get("global", False)
     if unknown or not isinstance(is_global, bool):
         raise BadMetricKey(
-            f"an entity has `global` (a boolean) and `components`, not {shown(entity)}"
+            f"an entity must have `global` (a boolean) and `components`, not {shown(entity)}"
         )
     components = entity.get("components", ())
     return GlobalEntityKey(components) if is_global else LocalEntityKey(components)
@@ -170,7 +170,7 @@ def _flat(components: Any) -> tuple[str, ...]:
     elif isinstance(components, Mapping):
         components = [part for item in components.items() for part in item]
     elif not isinstance(components, Iterable) or isinstance(components, str | bytes):
-        raise BadMetricKey(f"the components of an entity are a list, not {shown(components)}")
+        raise BadMetricKey(f"the components of an entity must be a list, not {shown(components)}")
     flat = tuple([part if type(part) is str else _as_text(part) for part in components])
     if len(flat) > MAX_ENTITY_COMPONENTS:
         raise BadMetricKey(
@@ -182,7 +182,7 @@ def _flat(components: Any) -> tuple[str, ...]:
 def _as_text(component: Any) -> str:
     if isinstance(component, bool) or not isinstance(component, str | int):
         raise BadMetricKey(
-            f"a component of an entity is a string or an integer, not {shown(component)}"
+            f"a component of an entity must be a string or an integer, not {shown(component)}"
         )
     return str(component)
 

@@ -119,6 +119,6 @@ def find_operation(name: str, metric: Metric, op: Any) -> WriteOperation:
     if found is None:
         known = [each for kind in KINDS.values() for each in kind.operations]
         if op not in known:
-            raise BadInput(f"`op` is one of {', '.join(known)}, not {shown(op)}")
+            raise BadInput(f"`op` must be one of {', '.join(known)}, not {shown(op)}")
         raise WrongMetricType(f"{op!r} is not an operation of {name!r}, which is a {metric.type}")
     return found

@@ -317,4 +317,4 @@ def _decide(tx: Transaction, place: ConditionKeys, state: LimitState, amount: in
 
 
 def _overflow() -> MetricOverflow:
-    return MetricOverflow("a limit's counter would pass its 64 bits")
+    return MetricOverflow("a limit's counter would exceed its 64 bits")

@@ -97,9 +97,11 @@ class RequestLimits:
         trusted_proxies: Iterable[str] = (),
     ) -> None:
         if on_error not in ("allow", "deny"):
-            raise BadInput(f"on_error is 'allow' or 'deny', not {shown(on_error)}")
+            raise BadInput(f"on_error must be 'allow' or 'deny', not {shown(on_error)}")
         if headers not in ("ietf", "legacy", "both", "none"):
-            raise BadInput(f"headers is 'ietf', 'legacy', 'both' or 'none', not {shown(headers)}")
+            raise BadInput(
+                f"headers must be 'ietf', 'legacy', 'both' or 'none', not {shown(headers)}"
+            )
         self._key = key
         self._cost = cost
         self._exempt = exempt

@@ -207,10 +207,10 @@ class RateQuery(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             return {field: getattr(query, field) for field in query.__struct_fields__}
         known = (*RateQuery.__struct_fields__, "prefix", "namespace", "at")
         if not isinstance(query, dict) or "metric" not in query:
-            raise BadInput(f"a query has the arguments of `rate`, not {shown(query)}")
+            raise BadInput(f"a query must have the arguments of `rate`, not {shown(query)}")
         for field in query:
             if field not in known:
-                raise BadInput(f"a query has the unknown field {field!r}, known are {known}")
+                raise BadInput(f"a query has the unknown field {field!r}; known fields are {known}")
         return query
 
 

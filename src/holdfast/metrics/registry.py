@@ -80,9 +80,11 @@ def page_of_specs(
 ) -> dict[str, Metric]:
     """Returns up to `limit` metrics under a prefix, from those after a name. Reads 1 key each."""
     if not isinstance(limit, int) or not 1 <= limit <= MAX_LISTED_BUCKETS:
-        raise BadRange(f"`limit` is an integer from 1 to {MAX_LISTED_BUCKETS}, not {shown(limit)}")
+        raise BadRange(
+            f"`limit` must be an integer from 1 to {MAX_LISTED_BUCKETS}, not {shown(limit)}"
+        )
     if after_name is not None and not isinstance(after_name, str):
-        raise BadRange(f"`after` is the name of a metric, not {shown(after_name)}")
+        raise BadRange(f"`after` must be the name of a metric, not {shown(after_name)}")
     stem = keys.family(SPECS)
     begin, end = prefix_range(stem)
     if after_name is not None:
@@ -96,11 +98,11 @@ def page_of_specs(
 def defined_among(reader: Reader, keys: Keys, names: Collection[str]) -> dict[str, Metric]:
     """Returns the metrics of `names` that are defined. Reads 1 key for each name."""
     if isinstance(names, str) or not isinstance(names, Collection):
-        raise BadRange(f"`names` is a list of names of metrics, not {shown(names)}")
+        raise BadRange(f"`names` must be a list of metric names, not {shown(names)}")
     if any(not isinstance(name, str) for name in names):
-        raise BadRange(f"`names` has texts only, not {shown(names)}")
+        raise BadRange(f"`names` must contain only text, not {shown(names)}")
     if len(names) > MAX_LISTED_BUCKETS:
-        raise BadRange(f"`names` has {len(names)} names, at most {MAX_LISTED_BUCKETS} are possible")
+        raise BadRange(f"`names` has {len(names)} names, at most {MAX_LISTED_BUCKETS} are allowed")
     stored = reader.get_many([keys.spec(name) for name in names])
     return {
         name: decode_spec(value).metric
@@ -206,7 +208,7 @@ def _settle(
 ) -> tuple[StoredSpec, bool] | None:
     """Returns the spec to store and whether buckets must go first; None if nothing changes."""
     if on_conflict not in ("refuse", "discard"):
-        raise BadInput(f"on_conflict is 'refuse' or 'discard', not {shown(on_conflict)}")
+        raise BadInput(f"on_conflict must be 'refuse' or 'discard', not {shown(on_conflict)}")
     if value is None:
         return StoredSpec(metric=metric, window=window), False
     stored = decode_spec(value)

@@ -59,30 +59,28 @@ def units_of(value: Any, resolution: float, *, signed: bool = False) -> int:
 def check_number(value: Any) -> None:
     """Raises for anything but a finite number; text is refused even if it looks like a number."""
     if type(value) is bool or not isinstance(value, int | float):
-        raise BadMetricValue(f"a value is a number, not {shown(value)}")
+        raise BadMetricValue(f"a value must be a number, not {shown(value)}")
     try:
         finite = math.isfinite(value)
     except OverflowError:
         raise MetricOverflow("a value has at most 308 digits") from None
     if not finite:
-        raise BadMetricValue(f"a value is a finite number, not {shown(value)}")
+        raise BadMetricValue(f"a value must be a finite number, not {shown(value)}")
 
 
 def check_count(count: Any) -> None:
     """Raises unless `count` is a possible number of occurrences: an integer, 1 or more."""
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise BadMetricValue(
-            f"a value occurs an integer number of times, 1 or more, not {shown(count)}"
-        )
+        raise BadMetricValue(f"count must be an integer, 1 or more, not {shown(count)}")
     if count > MAX_UNITS:
-        raise MetricOverflow(f"a value occurs at most {MAX_UNITS} times in one call")
+        raise MetricOverflow(f"count must be at most {MAX_UNITS} in one call")
 
 
 def check_stored(name: str, *numbers: int) -> None:
     """Raises if a sum or a count has grown beyond the 64 bits that are stored."""
     for number in numbers:
         if not -MAX_STORED - 1 <= number <= MAX_STORED:
-            raise MetricOverflow(f"{name!r} would pass the 64 bits of a stored number")
+            raise MetricOverflow(f"{name!r} would exceed the 64 bits of a stored number")
 
 
 def scaled(units: float, resolution: float) -> int | float:

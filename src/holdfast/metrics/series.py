@@ -38,12 +38,12 @@ def read_series(
     width = sequence.time_step if step is None else step
     if not is_positive(width) or width < MIN_TIME_STEP:
         raise BadRange(
-            f"`step` is a number of seconds, at least {MIN_TIME_STEP}, not {shown(step)}"
+            f"`step` must be a number of seconds, at least {MIN_TIME_STEP}, not {shown(step)}"
         )
     first, behind = int(asked.start / width), math.ceil(asked.end / width)
     if behind - first > MAX_SERIES_POINTS:
         raise BadRange(
-            f"the series has {behind - first} points, at most {MAX_SERIES_POINTS} are possible",
+            f"the series has {behind - first} points, at most {MAX_SERIES_POINTS} are allowed",
             hint="Use a larger step.",
         )
     whole = TimeRange(first * width, min(behind * width, now))

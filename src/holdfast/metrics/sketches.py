@@ -77,7 +77,7 @@ def quantile(cell: SketchCell, q: float, accuracy: float) -> float | None:
     The lowest and the highest are exact.
     """
     if isinstance(q, bool) or not isinstance(q, int | float) or not 0 <= q <= 1:
-        raise BadRange(f"a quantile is a number from 0 to 1, not {shown(q)}")
+        raise BadRange(f"a quantile must be a number from 0 to 1, not {shown(q)}")
     if cell.count == 0:
         return None
     if q in (0, 1):

@@ -40,7 +40,7 @@ def normalize(specs: Specs) -> dict[str, Metric]:
     [('', 10, 3610), ('s1', 600, 4200)]
     """
     if not isinstance(specs, Mapping):
-        raise BadMetricSpec(f"specs are a map from metric name to spec, not {shown(specs)}")
+        raise BadMetricSpec(f"specs must be a map from metric name to spec, not {shown(specs)}")
     return {_metric_name(name): normalize_metric(name, spec) for name, spec in specs.items()}
 
 
@@ -59,7 +59,9 @@ def normalize_metric(name: str, spec: Any) -> Metric:
     resolution = fields.get("resolution", 1)
     _check_positive(resolution, "resolution", name)
     if isinstance(resolution, int) and resolution > MAX_UNITS:
-        raise BadMetricSpec(f"{name!r}: resolution is at most {MAX_UNITS}, not {resolution}")
+        raise BadMetricSpec(
+            f"{name!r}: the resolution must be at most {MAX_UNITS}, not {resolution}"
+        )
     return Metric(
         type=kind,
         resolution=resolution,
@@ -77,7 +79,7 @@ def listed(given: Any, what: str) -> list[Any]:
     if type(given) is list:
         return given.copy()
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
-        raise BadInput(f"{what} are a list, not {shown(given)}")
+        raise BadInput(f"{what} must be a list, not {shown(given)}")
     return list(given)
 
 
@@ -97,7 +99,7 @@ def _sequences(name: str, given: Any) -> tuple[Sequence, ...]:
     keyed = _keyed(name, given)
     if len(keyed) > MAX_SEQUENCES:
         raise BadMetricSpec(
-            f"{name!r} has {len(keyed)} sequences, at most {MAX_SEQUENCES} are possible"
+            f"{name!r} has {len(keyed)} sequences, at most {MAX_SEQUENCES} are allowed"
         )
     found: list[Sequence] = []
     taken: set[str] = set()
@@ -114,7 +116,9 @@ def _keyed(name: str, given: Any) -> list[tuple[Any, Any]]:
     elif given is None or isinstance(given, list | tuple):
         keyed = list(enumerate(given or ()))
     else:
-        raise BadMetricSpec(f"the sequences of {name!r} are a list or a map, not {shown(given)}")
+        raise BadMetricSpec(
+            f"the sequences of {name!r} must be a list or a map, not {shown(given)}"
+        )
     return keyed or [(0, {})]
 
 
@@ -132,7 +136,7 @@ def _sequence(metric: str, key: Any, spec: Any, taken: set[str]) -> Sequence:
         raise BadMetricSpec(f"{where} has a timeStep of {step}, at least {MIN_TIME_STEP} is needed")
     if max(step, expiry) > MAX_SECONDS:
         raise BadMetricSpec(
-            f"{where}: timeStep and expiry are at most {MAX_SECONDS:.0f} seconds, not "
+            f"{where}: timeStep and expiry must be at most {MAX_SECONDS:.0f} seconds, not "
             f"{max(step, expiry)}"
         )
     if expiry / step > MAX_BUCKETS:
@@ -169,7 +173,7 @@ def _refuse_unknown(fields: Mapping[str, Any], known: Iterable[str], where: str)
 def _typed(fields: Mapping[str, Any], field: str, kind: type, default: Any, where: str) -> Any:
     value = fields.get(field, default)
     if not isinstance(value, kind):
-        raise BadMetricSpec(f"{where}: {field} is a {kind.__name__}, not {shown(value)}")
+        raise BadMetricSpec(f"{where}: {field} must be a {kind.__name__}, not {shown(value)}")
     return value
 
 
@@ -177,7 +181,7 @@ def _check_positive(value: Any, field: str, where: str) -> None:
     if not is_positive(value):
         seconds = " of seconds" if field in ("timeStep", "expiry") else ""
         raise BadMetricSpec(
-            f"{where}: {field} is a finite number{seconds} above 0, not {shown(value)}"
+            f"{where}: {field} must be a finite number{seconds} above 0, not {shown(value)}"
         )
 
 
@@ -195,7 +199,9 @@ def _relative_accuracy(fields: Mapping[str, Any], name: str) -> float | None:
     value = fields.get("relative_accuracy", RELATIVE_ACCURACY)
     _check_positive(value, "relative_accuracy", name)
     if value >= 1 or 1 + value == 1 - value:  # the second: too fine to tell two doubles apart
-        raise BadMetricSpec(f"{name!r}: relative_accuracy is between 0 and 1, not {shown(value)}")
+        raise BadMetricSpec(
+            f"{name!r}: relative_accuracy must be between 0 and 1, not {shown(value)}"
+        )
     return None if value == RELATIVE_ACCURACY else float(value)
 
 
@@ -203,14 +209,14 @@ def _max_bins(fields: Mapping[str, Any], name: str) -> int | None:
     value = fields.get("max_bins", MAX_BINS)
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_SKETCH_BINS:
         raise BadMetricSpec(
-            f"{name!r}: max_bins is an integer from 1 to {MAX_SKETCH_BINS}, not {shown(value)}"
+            f"{name!r}: max_bins must be an integer from 1 to {MAX_SKETCH_BINS}, not {shown(value)}"
         )
     return None if value == MAX_BINS else value
 
 
 def _metric_name(name: Any) -> str:
     if not isinstance(name, str) or not name:
-        raise BadMetricSpec(f"a metric's name is a string that is not empty, not {name!r}")
+        raise BadMetricSpec(f"a metric's name must be a non-empty string, not {name!r}")
     return name
 
 

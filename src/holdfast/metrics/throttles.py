@@ -55,4 +55,4 @@ def _whole(seconds: float) -> int:
 
 def _check(name: str, value: Any, least: int, most: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise BadLimit(f"`{name}` is an integer from {least} to {most}, not {shown(value)}")
+        raise BadLimit(f"`{name}` must be an integer from {least} to {most}, not {shown(value)}")

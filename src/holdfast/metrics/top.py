@@ -28,11 +28,11 @@ def read_top(
     """Returns the `count` highest totals. Scans all entities in the buckets of the range."""
     metric.require_type(name, COUNTER)
     if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MAX_TOP_ENTITIES:
-        raise BadRange(f"`n` is an integer from 1 to {MAX_TOP_ENTITIES}, not {shown(count)}")
+        raise BadRange(f"`n` must be an integer from 1 to {MAX_TOP_ENTITIES}, not {shown(count)}")
     if scope not in ("local", "global"):
-        raise BadRange(f"`scope` is 'local' or 'global', not {shown(scope)}")
+        raise BadRange(f"`scope` must be 'local' or 'global', not {shown(scope)}")
     if most_buckets is not None and (type(most_buckets) is not int or most_buckets < 1):
-        raise BadRange(f"`most_buckets` is an integer above 0, not {shown(most_buckets)}")
+        raise BadRange(f"`most_buckets` must be an integer above 0, not {shown(most_buckets)}")
     wanted = GLOBAL if scope == "global" else namespace
     totals = all_totals(reader, keys, name, metric, asked, now, most_buckets)
     found = [

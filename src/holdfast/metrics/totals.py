@@ -42,7 +42,9 @@ class Span(NamedTuple):
 def check_time(at: Any) -> float:
     """Returns `at` if it is a time between 1970 and the year 9999; raises otherwise."""
     if isinstance(at, bool) or not isinstance(at, int | float) or not 0 <= at <= MAX_AT:
-        raise BadRange(f"a time is a number of seconds from 0 to {MAX_AT:.0f}, not {shown(at)}")
+        raise BadRange(
+            f"a time must be a number of seconds from 0 to {MAX_AT:.0f}, not {shown(at)}"
+        )
     return float(at)
 
 
@@ -54,14 +56,14 @@ def time_range(now: float, latest: Any = None, start: Any = None, end: Any = Non
     """
     if latest is not None:
         if start is not None or end is not None:
-            raise BadRange("a range is given by `latest`, or by `start` and `end`, not by both")
+            raise BadRange("give either `latest`, or `start` and `end`, not both")
         if isinstance(latest, bool) or not isinstance(latest, int | float) or not latest >= 0:
-            raise BadRange(f"`latest` is a number of seconds, 0 or more, not {shown(latest)}")
+            raise BadRange(f"`latest` must be a number of seconds, 0 or more, not {shown(latest)}")
         if latest == math.inf:
             raise BadRange("`latest` is a finite number of seconds")
         return TimeRange(now - latest if latest < now else 0.0, now)
     if start is None or end is None:
-        raise BadRange("a range is given by `latest`, or by `start` and `end`")
+        raise BadRange("give `latest`, or `start` and `end`")
     found = TimeRange(_bound(start), _bound(end))
     if found.start > found.end:
         raise BadRange(f"a range starts at {shown(start)} and ends earlier, at {shown(end)}")
@@ -88,7 +90,7 @@ def choose_sequence(metric: Metric, start: float, now: float) -> Sequence:
 def span_of(metric: Metric, asked: TimeRange, now: float, future: Future = "clamp") -> Span:
     """Returns the part of a sequence that serves `asked`, up to now unless `future` differs."""
     if future not in FUTURES:
-        raise BadRange(f"`future` is 'clamp' or 'extrapolate', not {shown(future)}")
+        raise BadRange(f"`future` must be 'clamp' or 'extrapolate', not {shown(future)}")
     sequence = choose_sequence(metric, asked.start, now)
     step = sequence.time_step
     start, end = asked

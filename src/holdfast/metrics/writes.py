@@ -93,7 +93,7 @@ _counters: Final = of_spaces(
 
 def _as_write(given: Any) -> Write:
     if not isinstance(given, Mapping):
-        raise BadInput(f"a write is an object with `metric`, not {shown(given)}")
+        raise BadInput(f"a write must be an object with `metric`, not {shown(given)}")
     for field in given:
         if field not in Write.__struct_fields__:
             known = did_you_mean(field, Write.__struct_fields__)

@@ -47,7 +47,7 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
         except msgspec.ValidationError as error:
             raise CannotServe(f"--limit NAME=NUMBER: {error}") from None
         if any(getattr(bounds, name) <= 0 for name in given):
-            raise CannotServe("a bound is above 0")
+            raise CannotServe("a bound must be above 0")
         return bounds
 
     def shared_by(self, processes: int) -> "Bounds":

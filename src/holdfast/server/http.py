@@ -270,7 +270,7 @@ class HttpApi:
             raise MethodNotAllowed(
                 message, allowed=allowed, hint=_BY_POST if "POST" in allowed else None
             )
-        raise NotFound(f"nothing is at {where}", hint=f"{_meant(where)}{_EVERYTHING}")
+        raise NotFound(f"there is nothing at {where}", hint=f"{_meant(where)}{_EVERYTHING}")
 
     def refuse_browsers(self, request: HttpRequest, route: Route | None = None) -> None:
         """Refuses requests that a page of another site sends; see browser_checks.py."""
@@ -306,7 +306,7 @@ class HttpApi:
                 return None
         identity = authenticator.anonymous()
         if identity is None:
-            raise authenticator.refusal("this server asks for credentials")
+            raise authenticator.refusal("this server requires credentials")
         return identity
 
     def address_of(self, request: HttpRequest) -> str:
@@ -332,7 +332,9 @@ class HttpApi:
                 return task.result()
             if gone.done():
                 raise ClientGone("the client did not wait for the answer")
-            raise ServerBusy("the server is stopping", hint="Ask another one, or this one later.")
+            raise ServerBusy(
+                "the server is stopping", hint="Try another server, or this one later."
+            )
         finally:
             for each in (task, gone, stopped):
                 each.cancel()

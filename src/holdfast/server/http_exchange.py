@@ -209,7 +209,7 @@ class HttpRequest:
             async with asyncio.timeout(seconds):
                 return await self._receive()
         except TimeoutError:
-            raise ClientGone("the rest of the body did not come") from None
+            raise ClientGone("the rest of the body did not arrive") from None
 
     async def gone(self) -> None:
         """Returns once the client has disconnected."""

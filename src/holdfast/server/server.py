@@ -77,10 +77,10 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
         if (self.tls_cert is None) != (self.tls_key is None):
             raise CannotServe("--tls-cert and --tls-key belong together")
         if not 1 <= self.processes <= MAX_SERVER_PROCESSES:
-            raise CannotServe(f"--processes is a number from 1 to {MAX_SERVER_PROCESSES}")
+            raise CannotServe(f"--processes must be a number from 1 to {MAX_SERVER_PROCESSES}")
         if not 0 < self.flux_ttl <= MAX_EXPIRE_AFTER_SECONDS:
             raise CannotServe(
-                f"--flux-ttl is a number of seconds from 0 to {MAX_EXPIRE_AFTER_SECONDS}"
+                f"--flux-ttl must be a number of seconds from 0 to {MAX_EXPIRE_AFTER_SECONDS}"
             )
         for address in self.addresses:
             if is_open and not self.insecure and not address.is_loopback:
@@ -251,7 +251,7 @@ async def _run(
     _warn(settings, *opened)
 
     await stopped.wait()
-    _log.info("stopping: what is in flight is finished first")
+    _log.info("stopping: finishing requests in flight")
     dispatcher.stopping = True
     sweeping.cancel()
     recording.cancel()
@@ -276,8 +276,8 @@ def _warn(settings: ServerSettings, *ports: Address) -> None:
     others = [str(port) for port in ports if not port.is_loopback]
     if others and settings.tls_cert is None:
         _log.warning(
-            "%s can be reached from other machines in plain text: anyone on the way can read "
-            "passwords, tokens and data. Use --tls-cert and --tls-key, or a proxy with TLS",
+            "%s can be reached from other machines in plain text: anyone on the network path can "
+            "read passwords, tokens and data. Use --tls-cert and --tls-key, or a proxy with TLS",
             " and ".join(others),
         )
     if others and settings.insecure:

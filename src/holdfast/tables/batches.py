@@ -92,14 +92,14 @@ def _prepare(
             if_none_match=operation.get("if_none_match"),
         )
         return writer, delete
-    raise InvalidTableRequest(f"op is put or delete, not {shown(operation.get('op'))}")
+    raise InvalidTableRequest(f"op must be put or delete, not {shown(operation.get('op'))}")
 
 
 def _malformed(operation: Any) -> InvalidTableRequest:
     listed = f"An operation has {', '.join(sorted(_MEMBERS))}."
     if not isinstance(operation, Mapping):
         return InvalidTableRequest(
-            f"an operation is an object, not {shown(operation)}", hint=listed
+            f"an operation must be an object, not {shown(operation)}", hint=listed
         )
     name = next(name for name in operation if name not in _MEMBERS)
     near = did_you_mean(name, sorted(_MEMBERS))

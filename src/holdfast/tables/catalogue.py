@@ -146,7 +146,7 @@ def names(reader: Reader, *, after: str | None, limit: int) -> list[str]:
 
 def check_limit(limit: Any) -> None:
     if type(limit) is not int or limit < 1:
-        raise InvalidTableQuery(f"The limit is an integer of at least 1, not {shown(limit)}")
+        raise InvalidTableQuery(f"The limit must be an integer of at least 1, not {shown(limit)}")
 
 
 def facts(reader: Reader, plan: TablePlan) -> Facts:

@@ -97,7 +97,9 @@ def _problem(preference: Mapping[str, Any]) -> str | None:
         return f"the algorithm {shown(algorithm)} is not known{did_you_mean(algorithm, CODES)}"
     block_size = preference.get("block_size", DEFAULT_BLOCK_SIZE)
     if isinstance(block_size, bool) or block_size not in _BLOCK_SIZES:
-        return f"the block_size of {algorithm} is one of {_BLOCK_SIZES}, not {shown(block_size)}"
+        return (
+            f"the block_size of {algorithm} must be one of {_BLOCK_SIZES}, not {shown(block_size)}"
+        )
     return None
 
 

@@ -22,7 +22,7 @@ def check_tags(**given: Any) -> bool:
     for name, tags in given.items():
         if tags is not None and not isinstance(tags, str):
             raise InvalidTableRequest(
-                f"{name} is a text with entity tags or '*', not {shown(tags)}"
+                f"{name} must be a text with entity tags or '*', not {shown(tags)}"
             )
     return any(tags is not None for tags in given.values())
 

@@ -77,7 +77,7 @@ def index_of(reader: Reader, plan: TablePlan, name: str | None) -> Index:
     if name is None:
         return plan.primary
     if not isinstance(name, str):
-        raise InvalidTableQuery(f"The index is a name, not {shown(name)}")
+        raise InvalidTableQuery(f"The index must be a name, not {shown(name)}")
     index = plan.indexes.get(name)
     if index is None:
         raise IndexNotFound(
@@ -202,7 +202,9 @@ def _building(found: IndexProgress, plan: TablePlan) -> IndexBuilding:
 def _check_flags(query: Query) -> None:
     for name in ("with_ttl", "distinct", "count_only"):
         if type(getattr(query, name)) is not bool:
-            raise InvalidTableQuery(f"{name} is true or false, not {shown(getattr(query, name))}")
+            raise InvalidTableQuery(
+                f"{name} must be true or false, not {shown(getattr(query, name))}"
+            )
 
 
 def _check_order(index: Index, order: Any) -> None:
@@ -229,7 +231,7 @@ def _limit(query: Query) -> int:
     if isinstance(limit, float | Decimal) and math.isfinite(limit) and limit == int(limit):
         limit = int(limit)  # JSON knows one kind of number: 2.0 is 2
     if type(limit) is not int or limit < 1:
-        raise InvalidTableQuery(f"The limit is an integer of at least 1, not {shown(limit)}")
+        raise InvalidTableQuery(f"The limit must be an integer of at least 1, not {shown(limit)}")
     return min(limit, MAX_COUNTED_ROWS if query.count_only else MAX_PAGE_ROWS)
 
 

@@ -51,7 +51,7 @@ def get_page(reader: Reader, plan: TablePlan, query: Query, form: Form = "python
 
 def check_form(form: Any) -> None:
     if form not in ("python", "json"):
-        raise InvalidTableQuery(f"The form is python or json, not {shown(form)}")
+        raise InvalidTableQuery(f"The form must be python or json, not {shown(form)}")
 
 
 def scan_items(

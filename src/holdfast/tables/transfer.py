@@ -29,7 +29,7 @@ def lines_of(items: Iterable[Item], names: list[str], format: Format) -> Iterato
         return (msgspec.json.encode(item) + b"\n" for item in items)
     if format == "csv":
         return _csv(iter(items), names)
-    raise InvalidTableQuery(f"The format is ndjson or csv, not {shown(format)}")
+    raise InvalidTableQuery(f"The format must be ndjson or csv, not {shown(format)}")
 
 
 def _csv(items: Iterator[Item], names: list[str]) -> Iterator[bytes]:

@@ -117,18 +117,20 @@ class _Parameters:
             self._orders.append(value)
         elif name == "limit":
             if not value.isascii() or not value.isdigit():
-                raise InvalidTableQuery(f"The limit is an integer of at least 1, not {value!r}")
+                raise InvalidTableQuery(
+                    f"The limit must be an integer of at least 1, not {value!r}"
+                )
             # A limit has no greatest value, and this many digits are beyond every other bound.
             self._once(name, int(value.lstrip("0")[:18] or "0"))
         elif name == "next":
             self._once(name, value)
         elif name in ("withTTL", "distinct"):
             if value not in _FLAGS:
-                raise InvalidTableQuery(f"{name} is true or false, not {value!r}")
+                raise InvalidTableQuery(f"{name} must be true or false, not {value!r}")
             self._once({"withTTL": "with_ttl"}.get(name, name), _FLAGS[value])
         elif name == "count":
             if value != "only":
-                raise InvalidTableQuery(f"count is 'only', not {value!r}")
+                raise InvalidTableQuery(f"count must be 'only', not {value!r}")
             self._once("count_only", True)
         else:
             self._named(name, value)

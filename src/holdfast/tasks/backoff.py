@@ -62,5 +62,5 @@ def backoff_of(given: Backoff | Sequence[float] | float) -> Backoff:
         return fixed(given)
     waits = tuple(given)
     if not waits or not all(isinstance(wait, int | float) and wait >= 0 for wait in waits):
-        raise BadTask(f"a backoff is a function or seconds, not {given!r:.100}")
+        raise BadTask(f"a backoff must be a function or seconds, not {given!r:.100}")
     return lambda attempt, error: waits[min(attempt, len(waits)) - 1]

@@ -389,7 +389,7 @@ class Attempt:
             return Outcome(
                 what="fail",
                 group=f"{self.job.queue}-bad-result",
-                message=f"what {self.task.name} returned can't be kept: {error}",
+                message=f"what {self.task.name} returned can't be stored: {error}",
                 error=error,
             )
         return Outcome(what="complete", result=plain, result_ttl=self.task.options_given.result_ttl)

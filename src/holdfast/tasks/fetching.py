@@ -66,7 +66,7 @@ class Ready:
                 notice = subscription.get(REMOTE_POLL_SECONDS * 60)
             except Exception:
                 if subscription is self._subscription:
-                    _log.exception("the worker hears of no new jobs, and looks every second")
+                    _log.exception("the worker gets no notices of new jobs, and polls every second")
                 return
             name = "" if notice is None else notice.payload.decode()
             if notice is not None and (not name or is_wanted(name)):

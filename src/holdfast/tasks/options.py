@@ -80,9 +80,9 @@ def options_of(defaults: Defaults, given: Defaults) -> Options:
         merged["backoff"] = backoff_of(merged["backoff"])
     for name in ("timeout", "lock_seconds"):
         if merged.get(name) is not None and merged[name] <= 0:
-            raise BadTask(f"{name} of a task is above 0, not {merged[name]!r:.100}")
+            raise BadTask(f"{name} of a task must be above 0, not {merged[name]!r:.100}")
     if merged.get("retries", 0) < 0 or merged.get("max_concurrency", 0) < 0:
-        raise BadTask("retries and max_concurrency of a task are 0 or more")
+        raise BadTask("retries and max_concurrency of a task must be 0 or more")
     return Options(**merged)
 
 
@@ -95,5 +95,5 @@ def _listed(name: str, given: Any) -> tuple[Any, ...]:
 def _classes(name: str, given: Any) -> Errors:
     classes = given if isinstance(given, tuple) else (given,)
     if not all(isinstance(each, type) and issubclass(each, BaseException) for each in classes):
-        raise BadTask(f"{name} of a task is an exception class or several, not {given!r:.100}")
+        raise BadTask(f"{name} of a task must be an exception class or several, not {given!r:.100}")
     return classes

@@ -74,7 +74,7 @@ class Parameters:
         if "tx" in self.kinds and inspect.iscoroutinefunction(function):
             raise BadTask(
                 f"task {self._task} is async and takes a Tx",
-                hint="A transaction holds up all other writers, so it can't be awaited in: make "
+                hint="All other writers wait for a transaction, so it can't contain an await: make "
                 "the task a plain function, or take a Batch.",
             )
         for each in self.all:

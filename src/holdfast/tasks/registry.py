@@ -70,7 +70,7 @@ class Tasks:
         self, function: Callable[..., Any], given: Given, kind: type[AnyTask] = Task
     ) -> AnyTask:
         if not callable(function):
-            raise BadTask(f"a task is a function, not {function!r:.100}")
+            raise BadTask(f"a task must be a function, not {function!r:.100}")
         options = options_of(self._defaults, given)
         return self.add(kind(function, given.get("name") or _name_of(function), options, self))
 

@@ -141,7 +141,7 @@ class Run:
     def progress(self, fraction: float, text: str = "") -> None:
         """Reports the task's progress, from 0 to 1; it is shown with the job."""
         if not 0 <= fraction <= 1:
-            raise BadArgument(f"progress is a number from 0 to 1, not {fraction!r:.100}")
+            raise BadArgument(f"progress must be a number from 0 to 1, not {fraction!r:.100}")
         with self._lock:
             self._told = msgspec.structs.replace(
                 self._told, progress=float(fraction), progress_text=text

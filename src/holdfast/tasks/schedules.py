@@ -35,7 +35,7 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     def made(self, registry: str, task: "Task[Any, Any, Any, Any] | None") -> "Scheduled":
         """Returns the recurring job of the schedule, as a registry of that name declares it."""
         if task is None:
-            raise BadTask(f"task {self.task} has a schedule, but is in no registry")
+            raise BadTask(f"task {self.task} has a schedule, but is not in a registry")
         new = task.new_job(**self.args)
         # The id tells what was declared, so that another time or argument is another job.
         told = _encode_json([self.cron, self.tz, self.interval, self.args])

@@ -106,5 +106,5 @@ def finished(slot: Slot, attempt: Attempt, execute: Callable[[], Outcome]) -> Fi
         outcome = execute()
         return Finished(slot, attempt, outcome, attempt.report(outcome))
     except Exception:  # of this package, not of the task: the job's lock ends by itself
-        _log.exception("the run of job %s broke", attempt.job.id)
+        _log.exception("the run of job %s failed unexpectedly", attempt.job.id)
         return Finished(slot, attempt, None, None)

@@ -77,7 +77,7 @@ class Worker:
         _check_slots(threads, async_slots, processes, source)
         if not 0 <= prefetch <= MAX_JOBS_PER_CALL // 2:
             raise BadInput(
-                f"prefetch is a number from 0 to {MAX_JOBS_PER_CALL // 2}, not {prefetch}"
+                f"prefetch must be a number from 0 to {MAX_JOBS_PER_CALL // 2}, not {prefetch}"
             )
         self.name = name or this_worker()
         self.runtime = Runtime(tasks, where, workdir=workdir)

@@ -111,7 +111,7 @@ def _read_uri(folder: Path | None, uri: str) -> bytes:
     if folder is None:
         raise BadInput("this server reads no files on request")
     if parts.scheme != "file" or parts.netloc not in ("", "localhost"):
-        raise BadInput(f"a URI is file:///..., not {uri}")
+        raise BadInput(f"a URI must be file:///..., not {uri}")
     file = Path(unquote(parts.path)).resolve()
     if not file.is_relative_to(folder.resolve()) or not file.is_file():
         raise BadInput(f"there is no {file.name!r} among the files that may be read")
@@ -164,7 +164,7 @@ def _told(name: str, table: TableStats) -> Iterator[str]:
 async def dump(api: HttpApi, request: HttpRequest, found: dict[str, str]) -> HttpResponse:
     table, format = _table(request), request.parameter("format", "bson")
     if format not in ("bson", "jsonl"):
-        return _line(f"The format is bson or jsonl, not {format}", 400)
+        return _line(f"The format must be bson or jsonl, not {format}", 400)
     documents = _space(api).entities.dump(table, format="jsonl" if format == "jsonl" else "bson")
     stream = await api.download(cast(Generator[bytes, None, None], documents))
     return HttpResponse(stream, content_type="application/octet-stream")

@@ -76,12 +76,14 @@ class Server:
                 unknown = response.status == http.HTTPStatus.UNAUTHORIZED
                 raise self._failure(
                     "refused",
-                    said or f"the server said {response.status}",
+                    said or f"the server answered {response.status}",
                     "Give --token TOKEN, or -s http://USER:TOKEN@HOST:PORT." if unknown else "",
                 )
             yield response
         except http.client.HTTPException as error:
-            raise self._failure("broken_answer", f"{self._url} broke off: {error!r}") from None
+            raise self._failure(
+                "broken_answer", f"the connection to {self._url} broke: {error!r}"
+            ) from None
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
             raise self._failure("unreachable", f"{self._url}: {reason}") from None

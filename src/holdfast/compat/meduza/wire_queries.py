@@ -123,7 +123,7 @@ def _id(value: Any) -> str | None:
             return value.decode()
         except UnicodeDecodeError:
             raise Malformed("Malformed message: an id is not UTF-8") from None
-    raise Malformed(f"Malformed message: an id is text, not {type(value).__name__}")
+    raise Malformed(f"Malformed message: an id must be text, not {type(value).__name__}")
 
 
 # --- fields -----------------------------------------------------------------------------------
@@ -184,4 +184,4 @@ def _array(body: dict[str, Any], name: str) -> list[Any]:
 
 
 def _refuse(name: str, expected: str, value: Any) -> Any:
-    raise Malformed(f"Malformed message: {name} is {expected}, not {type(value).__name__}")
+    raise Malformed(f"Malformed message: {name} must be {expected}, not {type(value).__name__}")

@@ -87,7 +87,7 @@ def read_query(body: Any, table: str) -> Query:
     members = _members({} if body is None else body, table, _QUERY, "query")
     count = members.get("count")
     if count not in (None, "only"):
-        raise InvalidTableQuery(f"count is 'only' or absent, not {shown(count)}")
+        raise InvalidTableQuery(f"count must be 'only' or absent, not {shown(count)}")
     return Query(
         attributes=members.get("attributes"),
         proj=members.get("proj"),
@@ -106,7 +106,7 @@ def read_put(body: Any, table: str) -> dict[str, Any]:
     members = _members(body, table, _PUT, "put")
     wanted = members.get("return")
     if wanted not in (None, "old"):
-        raise InvalidTableRequest(f"return is 'old' or absent, not {shown(wanted)}")
+        raise InvalidTableRequest(f"return must be 'old' or absent, not {shown(wanted)}")
     return {
         "attributes": _attributes(members),
         "if_": members.get("if"),
@@ -207,5 +207,5 @@ def _flag(members: Mapping[str, Any], name: str) -> bool:
     if value is None:
         return False
     if not isinstance(value, bool):
-        raise InvalidTableQuery(f"{name} is true or false, not {shown(value)}")
+        raise InvalidTableQuery(f"{name} must be true or false, not {shown(value)}")
     return value

@@ -138,7 +138,7 @@ class TableCall:
                     raise InvalidTableQuery("The parameter format is given twice")
                 format = piece.partition("=")[2]
                 if format not in STREAM_TYPES:
-                    raise InvalidTableQuery(f"The format is ndjson or csv, not {format!r}")
+                    raise InvalidTableQuery(f"The format must be ndjson or csv, not {format!r}")
             else:
                 kept.append(piece)
         self.query_string = "&".join(kept)

@@ -183,7 +183,7 @@ class LmdbEngine:
         if spaces is None:
             spaces = (b"",) * len(works)
         elif len(spaces) != len(works):
-            raise ValueError(f"{len(works)} works were given, but {len(spaces)} spaces")
+            raise ValueError(f"{len(works)} functions were given, but {len(spaces)} spaces")
         return self._serve(CommitRequest(works, spaces))
 
     def try_transact_many(

@@ -261,9 +261,11 @@ class Walk:
 
     def _page(self, number: int, kind: int) -> bytes:
         if not META_PAGES <= number <= self._meta.last_page:
-            raise Damaged(f"page {number} is named, and the last one is {self._meta.last_page}")
+            raise Damaged(
+                f"page {number} is referenced, but the last page is {self._meta.last_page}"
+            )
         if number >= len(self._used):
-            raise Damaged(f"page {number} is after the end of the file")
+            raise Damaged(f"page {number} is beyond the end of the file")
         if self._used[number]:
             raise Damaged(f"page {number} is reached twice")
         self._used[number] = 1
@@ -318,9 +320,11 @@ class Walk:
             raise Damaged(f"page {first} begins {noted} pages, and page {number} names {count}")
         count = noted  # data that replaced larger data keeps all of its pages
         if first + count > min(self._meta.last_page + 1, len(self._used)):
-            raise Damaged(f"the data that begins on page {first} ends behind the file")
+            raise Damaged(
+                f"the data that begins on page {first} extends beyond the end of the file"
+            )
         if any(self._used[first + 1 : first + count]):
-            raise Damaged(f"a page behind page {first} is reached twice")
+            raise Damaged(f"a page after page {first} is reached twice")
         self._used[first + 1 : first + count] = b"\1" * (count - 1)
         self._counted[2] += count
         return os.pread(self._file, size, first * self._size + _HEADER) if keeps else b""

@@ -221,7 +221,7 @@ class LmdbView(OnlyReads, LmdbReader):
 
 
 def _only_reads(asked: str) -> ViewOnlyReads:
-    return ViewOnlyReads(f"a view only reads, and was asked to {asked}")
+    return ViewOnlyReads(f"a view is read-only and can't {asked}")
 
 
 class LmdbTransaction(LmdbReader):

@@ -93,7 +93,7 @@ class RemoteEngine:
         if spaces is None:
             spaces = (b"",) * len(works)
         elif len(spaces) != len(works):
-            raise ValueError(f"{len(works)} works were given, but {len(spaces)} spaces")
+            raise ValueError(f"{len(works)} functions were given, but {len(spaces)} spaces")
         outcomes: list[Outcome[Any]] = [Outcome()] * len(works)
         for space, numbers in _parts(spaces):
             part = CommitRequest([works[number] for number in numbers], [space] * len(numbers))

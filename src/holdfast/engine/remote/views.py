@@ -144,7 +144,7 @@ class ReadOnly:
 
     def __getattr__(self, name: str) -> Any:
         if name in ("put", "delete", "clear", "add", "after_commit"):
-            raise ViewOnlyReads(f"a view only reads, and was asked to {name}")
+            raise ViewOnlyReads(f"a view is read-only and can't {name}")
         raise AttributeError(name)
 
 

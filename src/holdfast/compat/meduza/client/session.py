@@ -45,7 +45,7 @@ class Session:
         if not objects:
             raise MeduzaError("PUT query does not contain entities")
         if not isinstance(ttl, (int, float)):
-            raise MeduzaError(f"a time to live is a number of seconds, not {ttl!r}")
+            raise MeduzaError(f"a time to live must be a number of seconds, not {ttl!r}")
         for each in objects:
             if not isinstance(each, Model):
                 raise ModelError(f"Non model object found: {each!r}")
