@@ -22,7 +22,7 @@ def connect(
     connection; `connections` limits those that wait or take long, which have one each.
     """
     from holdfast.client.async_client import AsyncClient
-    from holdfast.client.urls import Target
+    from holdfast.client.urls import ServerTarget
 
     options = {
         "timeout": timeout,
@@ -30,4 +30,4 @@ def connect(
         "connections": connections,
         "retries": retries,
     }
-    return AsyncClient(Target.parse(url, **options))
+    return AsyncClient(ServerTarget.parse(url, **options))

@@ -14,11 +14,11 @@ from holdfast.metrics.middleware import (
     Headers,
     HeaderStyle,
     Key,
+    LimitResponse,
     OnError,
     Request,
     RequestHeaders,
     RequestLimits,
-    Response,
     TriesAll,
     client_address,
     subnet,
@@ -73,7 +73,7 @@ class RateLimitMiddleware:
         if not operations:
             await self.app(scope, receive, send)
             return
-        answer: Response | None = None
+        answer: LimitResponse | None = None
         headers: Headers = []
         try:
             result = await self._ask(operations)
@@ -130,7 +130,7 @@ def _with_headers(send: Send, headers: Headers) -> Send:
     return send_with_headers
 
 
-async def _refuse(scope: Any, receive: Receive, send: Send, answer: Response) -> None:
+async def _refuse(scope: Any, receive: Receive, send: Send, answer: LimitResponse) -> None:
     kind = "http.response"
     if scope["type"] == "websocket":
         await receive()  # the connect message, which has to come before any answer

@@ -17,7 +17,7 @@ class _Writes(Exception):
     """Ends a dry run: the rest needs a real space."""
 
 
-class DryRun:
+class EmptySpaceDryRun:
     """A transaction on an empty space: it reads what exists there, and ends with the first
     write."""
 
@@ -72,7 +72,7 @@ class DryRun:
 
 def dry_run(work: Callable[[Transaction], T], reader: Reader) -> Outcome[T] | None:
     """Returns the outcome of `work` in an empty space; None if it would write."""
-    run = DryRun(reader)
+    run = EmptySpaceDryRun(reader)
     try:
         outcome = Outcome(result=work(run))
     except Exception as error:

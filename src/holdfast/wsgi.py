@@ -15,11 +15,11 @@ from holdfast.metrics.middleware import (
     Headers,
     HeaderStyle,
     Key,
+    LimitResponse,
     OnError,
     Request,
     RequestHeaders,
     RequestLimits,
-    Response,
     TriesAll,
     client_address,
     subnet,
@@ -60,7 +60,7 @@ class RateLimitMiddleware:
         operations = self._limits.operations(_request(environ, self._limits))
         if not operations:
             return self.app(environ, start_response)
-        answer: Response | None = None
+        answer: LimitResponse | None = None
         headers: Headers = []
         try:
             result = self._limiter.try_all(operations)

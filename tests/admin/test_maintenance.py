@@ -8,7 +8,7 @@ import pytest
 
 import holdfast
 from holdfast.admin import Maintenance, MaintenanceRuns
-from holdfast.admin.maintenance import Run
+from holdfast.admin.maintenance import MaintenanceRun
 from holdfast.errors import BadInput, ServerBusy
 from holdfast.jobs import NewJob
 from holdfast.limits import MAX_MAINTENANCE_KEPT, MAX_MAINTENANCE_RUNNING, MAX_SIZED_KEYS
@@ -59,7 +59,7 @@ def test_a_backup_is_made_in_the_background_and_says_what_it_holds(
 def test_a_check_is_stopped_a_backup_is_not_and_few_run_at_once() -> None:
     runs, go = MaintenanceRuns(time.time), threading.Event()
 
-    def work(run: Run) -> None:
+    def work(run: MaintenanceRun) -> None:
         assert run.stopped.wait(DEADLINE) or go.wait(DEADLINE)
 
     checks = [runs.start(work, kind="check") for _ in range(MAX_MAINTENANCE_RUNNING - 1)]

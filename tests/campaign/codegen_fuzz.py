@@ -24,8 +24,8 @@ from typing import Any, Final
 import msgspec
 
 from holdfast.entities import Model
-from holdfast.entities.codegen import Options, generate, golang
-from holdfast.entities.codegen.names import Names, comment_text
+from holdfast.entities.codegen import CodegenOptions, generate, golang
+from holdfast.entities.codegen.names import NamingRules, comment_text
 from holdfast.entities.models import schema_yaml
 from holdfast.entities.schema import Column, Index, Primary, Schema, Table
 from holdfast.entities.schema_dump import dump_schema
@@ -230,21 +230,23 @@ def examine(batch: Sequence[list[Schema]], tried: Counter[str]) -> Iterator[str]
         tried["schemas"] += 1
         yield from (f"{problem}\n{schemas!r}" for problem in check_yaml(schemas, tried))
         for style in ("modern", "typed", "classic"):
-            if (source := made(schemas, "py", Options(style=style), tried)) is not None:
+            if (source := made(schemas, "py", CodegenOptions(style=style), tried)) is not None:
                 yield from (
                     f"{problem} ({style})\n{source}"
                     for problem in check_python(source, schemas, style)
                 )
-        if (source := made(schemas, "go", Options(), tried)) is not None:
+        if (source := made(schemas, "go", CodegenOptions(), tried)) is not None:
             go[f"go{at}"] = source, schemas
         for name, is_big in (("ts", False), ("big", True)):
-            if (source := made(schemas, "ts", Options(bigint=is_big), tried)) is not None:
+            if (source := made(schemas, "ts", CodegenOptions(bigint=is_big), tried)) is not None:
                 ts[f"{name}{at}"] = source, schemas
     yield from check_go(go)
     yield from check_typescript(ts)
 
 
-def made(schemas: list[Schema], language: Any, options: Options, tried: Counter[str]) -> str | None:
+def made(
+    schemas: list[Schema], language: Any, options: CodegenOptions, tried: Counter[str]
+) -> str | None:
     """The source, or None if the schemas were refused."""
     try:
         source = generate(schemas, language, options)
@@ -287,7 +289,7 @@ def plain(schema: Schema) -> Schema:
 
 
 def check_python(source: str, schemas: list[Schema], style: str) -> Iterator[str]:
-    names = Names.of("py", style)
+    names = NamingRules.of("py", style)
     tables = [table for schema in schemas for table in schema.tables]
     try:
         body = ast.parse(source).body
@@ -375,7 +377,7 @@ def check_go(files: dict[str, tuple[str, list[Schema]]]) -> Iterator[str]:
     sources += [{"name": name, "source": source} for name, (source, _) in files.items()]
     checker = Path(__file__).with_name("codegen_check.go")
     client, *found = json.loads(run_tool("go", "run", checker, input=json.dumps(sources)))
-    names = Names.of("go", "modern")
+    names = NamingRules.of("go", "modern")
     for seen in found:
         source, schemas = files[seen["Name"]]
         tables = [table for schema in schemas for table in schema.tables]
@@ -399,7 +401,7 @@ def check_go(files: dict[str, tuple[str, list[Schema]]]) -> Iterator[str]:
         yield from (f"Go {problem}\n{source}" for problem in problems)
 
 
-def go_fields(table: Table, names: Names) -> list[dict[str, Any]]:
+def go_fields(table: Table, names: NamingRules) -> list[dict[str, Any]]:
     fields = [
         {"Name": "_", "Type": "struct{}", "Tags": {"table": table.name, "schema": table.schema}},
         {"Name": "Id", "Type": "string", "Tags": {"db": ",primary"}},
@@ -425,7 +427,7 @@ def check_typescript(files: dict[str, tuple[str, list[Schema]]]) -> Iterator[str
     sources += [{"name": name, "source": source} for name, (source, _) in files.items()]
     checker = Path(__file__).with_name("codegen_check.cjs")
     client, *found = json.loads(run_tool("node", checker, input=json.dumps(sources)))
-    names = Names.of("ts", "modern")
+    names = NamingRules.of("ts", "modern")
     for seen in found:
         source, schemas = files[seen["name"]]
         tables = [table for schema in schemas for table in schema.tables]
@@ -442,7 +444,7 @@ def check_typescript(files: dict[str, tuple[str, list[Schema]]]) -> Iterator[str
         yield from (f"TypeScript {problem}\n{source}" for problem in problems)
 
 
-def ts_members(table: Table, names: Names) -> list[list[Any]]:
+def ts_members(table: Table, names: NamingRules) -> list[list[Any]]:
     optional = [
         [names.attribute(column), not column.required and column.default is None]
         for column in table.columns
@@ -450,7 +452,7 @@ def ts_members(table: Table, names: Names) -> list[list[Any]]:
     return [["id", False], *optional]
 
 
-def ts_constant(table: Table, names: Names) -> dict[str, Any]:
+def ts_constant(table: Table, names: NamingRules) -> dict[str, Any]:
     columns = {}
     for column in table.columns:
         said = {"name": column.name, "type": column.type, "required": column.required}

@@ -17,7 +17,7 @@ from holdfast.client.batches import Batch
 from holdfast.client.generated.async_jobs import AsyncJobs
 from holdfast.client.generated.jobs import RecordedJobs
 from holdfast.client.jobs import ClientJobs
-from holdfast.client.urls import Target
+from holdfast.client.urls import ServerTarget
 from holdfast.entities import Model, column, schema_yaml, select
 from holdfast.errors import BadInput, ServerBusy, UnknownSpace, Unreachable, VersionMismatch
 from tests.client.both_clients import connected
@@ -36,7 +36,7 @@ class User(Model, schema="shop", table="Users"):
 
 
 def test_a_url_says_it_all() -> None:
-    target = Target.parse(
+    target = ServerTarget.parse(
         "holdfasts://ann:a%40b@db.example:9000/shop?timeout=5&connections=3&retries=0&ca=/ca.pem"
     )
 
@@ -48,7 +48,7 @@ def test_a_url_says_it_all() -> None:
 
 
 def test_most_of_a_url_may_be_left_out_and_arguments_go_first() -> None:
-    target = Target.parse("holdfast://[::1]?timeout=5", timeout=2)
+    target = ServerTarget.parse("holdfast://[::1]?timeout=5", timeout=2)
 
     assert (target.host, target.port, target.space, target.timeout) == ("::1", 9977, "default", 2)
 
@@ -62,7 +62,7 @@ def test_most_of_a_url_may_be_left_out_and_arguments_go_first() -> None:
     ],
 )
 def test_a_host_and_its_port_are_enough(url: str, host: str, port: int) -> None:
-    target = Target.parse(url)
+    target = ServerTarget.parse(url)
 
     assert (target.host, target.port, target.is_encrypted) == (host, port, False)
 

@@ -9,7 +9,7 @@ from holdfast.errors import BadInput
 from holdfast.job_import.celery import CelerySource
 from holdfast.job_import.redis_reader import RedisReader
 from holdfast.job_import.rq import RqSource
-from holdfast.job_import.task_names import TaskName, TaskNames, Unfit, data_of
+from holdfast.job_import.task_names import TaskName, TaskNames, UnfitArguments, data_of
 from holdfast.job_import.transfer import Transfer, transfer
 from holdfast.store import Store
 from tests.job_import.conftest import restore
@@ -100,7 +100,7 @@ def test_arguments_that_are_no_data_are_refused() -> None:
         many = [many, many]  # few bytes of pickle, and a thousand million lists
 
     for args in ([many], [float("nan")], [object()], "text"):
-        with pytest.raises(Unfit):
+        with pytest.raises(UnfitArguments):
             data_of(task, args, {})
 
 

@@ -11,7 +11,7 @@ import holdfast.metrics
 from holdfast.engine.contract import Transaction
 from holdfast.errors import BadInput, SpecConflict, WrongMetricType
 from holdfast.metrics import kinds
-from holdfast.metrics.kinds import KINDS, Kind, WriteOperation
+from holdfast.metrics.kinds import KINDS, MetricKind, WriteOperation
 from holdfast.metrics.layout import LAST_SAMPLES, Keys
 from holdfast.metrics.prometheus import Family, Sample
 from holdfast.metrics.records import MetricType, StoredSpec
@@ -37,7 +37,7 @@ def whole_height(metric: Any, value: Any, count: Any) -> int:
     return int(value)
 
 
-FLAG = Kind(
+FLAG = MetricKind(
     bind=Flag,
     operations={"raise": WriteOperation(whole_height, Flag.raise_flag)},
     series_values="height",

@@ -10,7 +10,7 @@ from holdfast.errors import InvalidTableSchema
 from holdfast.store import Store
 from holdfast.tables import policies
 from holdfast.tables.plan import Values
-from holdfast.tables.policies import MEMBERS, POLICIES, Member, Policy, PolicyKind, policy_of
+from holdfast.tables.policies import MEMBERS, POLICIES, Policy, PolicyKind, PolicyMember, policy_of
 from holdfast.tables.row_writer import RowWriter
 from holdfast.tables.schema import normalise
 from tests.tables.schemas import example, hash_on, range_on, simple
@@ -151,7 +151,7 @@ def test_an_entry_in_the_table_is_all_that_a_new_policy_needs(
 def test_an_entry_in_the_table_is_all_that_a_new_member_needs(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(MEMBERS, "pause", Member("grace_ms", per_second=1000, above=0))
+    monkeypatch.setitem(MEMBERS, "pause", PolicyMember("grace_ms", per_second=1000, above=0))
     monkeypatch.setitem(POLICIES, "paused", PolicyKind(needs=frozenset({"pause"})))
     policy = {"type": "paused", "pause": "2 min"}
     store.tables.create(simple(revisionRetentionPolicy=policy))

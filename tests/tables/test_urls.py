@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.compat.restbase.paths import Target, parse_path
+from holdfast.compat.restbase.paths import TablePath, parse_path
 from holdfast.errors import (
     InvalidAttributeValue,
     InvalidTablePath,
@@ -16,18 +16,18 @@ from holdfast.store import Store
 from tests.tables.schemas import example, hash_on, range_on, version
 
 
-def target(**members: Any) -> Target:
-    return Target(domain="en", table="t", is_rows=True, **members)
+def target(**members: Any) -> TablePath:
+    return TablePath(domain="en", table="t", is_rows=True, **members)
 
 
 @pytest.mark.parametrize(
     ("path", "found"),
     [
-        ("/en/sys/table", Target(domain="en")),
-        ("/en/sys/table/", Target(domain="en")),
-        ("/en/sys/table/t", Target(domain="en", table="t")),
-        ("/%2A/sys/table/t", Target(domain="*", table="t")),
-        ("/en/sys/table/a%2Fb", Target(domain="en", table="a/b")),
+        ("/en/sys/table", TablePath(domain="en")),
+        ("/en/sys/table/", TablePath(domain="en")),
+        ("/en/sys/table/t", TablePath(domain="en", table="t")),
+        ("/%2A/sys/table/t", TablePath(domain="*", table="t")),
+        ("/en/sys/table/a%2Fb", TablePath(domain="en", table="a/b")),
         ("/en/sys/table/t/", target()),
         ("/en/sys/table/t/Tom", target(values=["Tom"])),
         ("/en/sys/table/t/Tom/foo/", target(values=["Tom", "foo"])),
@@ -41,7 +41,7 @@ def target(**members: Any) -> Target:
         ("/en/sys/table/t//by_tid/x/y", target(index="by_tid", values=["x", "y"])),
     ],
 )
-def test_a_path_is_split_before_it_is_decoded(path: str | bytes, found: Target) -> None:
+def test_a_path_is_split_before_it_is_decoded(path: str | bytes, found: TablePath) -> None:
     assert parse_path(path) == found
 
 

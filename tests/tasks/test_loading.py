@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import BadTask
-from holdfast.tasks.loading import Source, load_registry
+from holdfast.tasks.loading import WorkerSource, load_registry
 from tests.tasks import sample
 
 
@@ -14,7 +14,7 @@ def test_a_registry_is_found_by_its_name() -> None:
 
 
 def test_several_registries_are_served_as_one() -> None:
-    source = Source(targets=("tests.tasks.sample:tasks", "tests.tasks.sample:others"))
+    source = WorkerSource(targets=("tests.tasks.sample:tasks", "tests.tasks.sample:others"))
 
     assert source.tasks().queues == ["sample", "others"]
 
@@ -56,5 +56,7 @@ def test_a_module_that_breaks_says_why_itself(
 
 
 def test_a_password_is_not_shown() -> None:
-    assert "secret" not in Source(targets=(), server="holdfast://u:secret@host:1").describe()
-    assert "secret" not in Source(targets=(), store="postgresql://u:secret@host/db").describe()
+    assert "secret" not in WorkerSource(targets=(), server="holdfast://u:secret@host:1").describe()
+    assert (
+        "secret" not in WorkerSource(targets=(), store="postgresql://u:secret@host/db").describe()
+    )

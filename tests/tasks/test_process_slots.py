@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.store import Store, open
 from holdfast.tasks import Worker
-from holdfast.tasks.loading import Source
+from holdfast.tasks.loading import WorkerSource
 from tests.tasks import sample
 from tests.tasks.waiting import failure_of, found, state, until
 
@@ -21,7 +21,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def worker(store: Store, tmp_path: Path, processes: int = 1, **options: object) -> Worker:
-    source = Source(targets=("tests.tasks.sample:tasks",), store=str(tmp_path / "data"))
+    source = WorkerSource(targets=("tests.tasks.sample:tasks",), store=str(tmp_path / "data"))
     return Worker(store, sample.tasks, processes=processes, source=source, **options)  # type: ignore[arg-type]  # what is left of its options
 
 

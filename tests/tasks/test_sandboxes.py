@@ -10,7 +10,7 @@ import pytest
 from holdfast.errors import BadInput
 from holdfast.store import Store, open
 from holdfast.tasks import Run, Tasks, Worker
-from holdfast.tasks.loading import Source
+from holdfast.tasks.loading import WorkerSource
 from holdfast.tasks.sandboxes import Sandboxes
 from holdfast.testing import run_tasks
 from tests.tasks import sample
@@ -79,7 +79,7 @@ def test_a_run_that_was_given_up_keeps_its_sandbox_to_itself(tmp_path: Path) -> 
 def test_the_sandbox_of_a_process_that_was_killed_is_removed(tmp_path: Path) -> None:
     workdir, told = tmp_path / "work", tmp_path / "told"
     workdir.mkdir()
-    source = Source(targets=("tests.tasks.sample:tasks",), store=str(tmp_path / "data"))
+    source = WorkerSource(targets=("tests.tasks.sample:tasks",), store=str(tmp_path / "data"))
     with open(tmp_path / "data", clock=time.time) as store:
         sample.litter.put(store, str(told))
         worker = Worker(store, sample.tasks, processes=1, source=source, workdir=str(workdir))

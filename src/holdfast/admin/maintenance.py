@@ -20,7 +20,7 @@ from holdfast.limits import (
 )
 
 
-class Run:
+class MaintenanceRun:
     """One check or backup that runs: its record, and whether it has been asked to stop."""
 
     def __init__(self, record: Maintenance) -> None:
@@ -44,12 +44,12 @@ class MaintenanceRuns:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._runs: dict[str, Run] = {}
+        self._runs: dict[str, MaintenanceRun] = {}
 
-    def start(self, work: Callable[[Run], None], **facts: Any) -> Maintenance:
+    def start(self, work: Callable[[MaintenanceRun], None], **facts: Any) -> Maintenance:
         """Runs `work` in its own thread; it looks at `stopped` now and then."""
         record = Maintenance(id=uuid4().hex[:12], started=self._clock(), **facts)
-        run = Run(record)
+        run = MaintenanceRun(record)
         run.thread = threading.Thread(
             target=self._run, args=(run, work), name="holdfast-maintenance", daemon=True
         )
@@ -64,7 +64,7 @@ class MaintenanceRuns:
         run.thread.start()
         return record
 
-    def _run(self, run: Run, work: Callable[[Run], None]) -> None:
+    def _run(self, run: MaintenanceRun, work: Callable[[MaintenanceRun], None]) -> None:
         try:
             work(run)
         except HoldfastError as error:

@@ -8,7 +8,7 @@ import msgspec
 
 from holdfast.admin import consistency
 from holdfast.admin.home import Home, Layers
-from holdfast.admin.maintenance import Run
+from holdfast.admin.maintenance import MaintenanceRun
 from holdfast.admin.records import BackupEntry, BackupReport, CheckStep, Maintenance
 from holdfast.binding import Runner
 from holdfast.declarations import operation
@@ -141,7 +141,7 @@ class SoundnessOperations:
         the space, 1,000 at a time.
         """
 
-        def work(run: Run) -> None:
+        def work(run: MaintenanceRun) -> None:
             if engine:
                 run.add_problems(self.check_engine())
             after: str | None = None
@@ -164,7 +164,7 @@ class SoundnessOperations:
         if not target:
             raise BadInput("a backup needs a target folder")
 
-        def work(run: Run) -> None:
+        def work(run: MaintenanceRun) -> None:
             made = self.backup(target)
             run.update(keys=made.keys, bytes=made.bytes, digest=made.digest)
 

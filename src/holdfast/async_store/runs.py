@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Write(NamedTuple):
+class QueuedWrite(NamedTuple):
     """A transaction that waits for its group, and the task that waits for its outcome."""
 
     space: "Space"
@@ -48,9 +48,11 @@ class AsyncRuns:
         self.notices = Notices(store.engine)
         self.lines = QueueLines(self.notices)
         self._is_remote = store.engine.is_remote
-        self._arriving: dict[asyncio.AbstractEventLoop, list[Write]] = {}  # in this round of each
+        self._arriving: dict[
+            asyncio.AbstractEventLoop, list[QueuedWrite]
+        ] = {}  # in this round of each
         self._lock = threading.Lock()  # guards what follows
-        self._waiting: deque[Write] = deque()
+        self._waiting: deque[QueuedWrite] = deque()
         self._is_committing = False
         self._is_closed = False
         self._writer = ThreadPoolExecutor(1, "holdfast-async-writer")
@@ -107,7 +109,7 @@ class AsyncRuns:
         if len(self._waiting) + len(arriving) >= MAX_QUEUED_WRITES:
             raise ServerBusy(f"{len(self._waiting)} writes are already waiting")
         future: asyncio.Future[T] = loop.create_future()
-        arriving.append(Write(space, work, future))
+        arriving.append(QueuedWrite(space, work, future))
         return future
 
     def _send(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -130,13 +132,13 @@ class AsyncRuns:
             if wanted:
                 _answer(wanted, self._commit(wanted))
 
-    def _next_group(self) -> list[Write]:
+    def _next_group(self) -> list[QueuedWrite]:
         with self._lock:
             count = min(len(self._waiting), MAX_GROUP_TRANSACTIONS)
             self._is_committing = count > 0
             return [self._waiting.popleft() for _ in range(count)]
 
-    def _commit(self, writes: list[Write]) -> list[Outcome[Any]]:
+    def _commit(self, writes: list[QueuedWrite]) -> list[Outcome[Any]]:
         from holdfast.store import Step
 
         try:
@@ -155,9 +157,9 @@ class AsyncRuns:
         self.notices.close()
 
 
-def _answer(writes: list[Write], outcomes: list[Outcome[Any]]) -> None:
+def _answer(writes: list[QueuedWrite], outcomes: list[Outcome[Any]]) -> None:
     """Gives each event loop the outcomes of its own writes, in one call."""
-    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[Write, Outcome[Any]]]] = {}
+    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[QueuedWrite, Outcome[Any]]]] = {}
     for write, outcome in zip(writes, outcomes, strict=True):
         by_loop.setdefault(write.future.get_loop(), []).append((write, outcome))
     for loop, settled in by_loop.items():
@@ -165,7 +167,7 @@ def _answer(writes: list[Write], outcomes: list[Outcome[Any]]) -> None:
             loop.call_soon_threadsafe(_settle, settled)
 
 
-def _settle(settled: list[tuple[Write, Outcome[Any]]]) -> None:
+def _settle(settled: list[tuple[QueuedWrite, Outcome[Any]]]) -> None:
     for write, outcome in settled:
         if write.future.done():
             continue

@@ -143,13 +143,13 @@ class QueueLines:
     def __init__(self, notices: Notices) -> None:
         self._notices = notices
         self.lock = threading.Lock()
-        self.lines: dict[tuple[bytes, str], list[Waiter]] = {}
+        self.lines: dict[tuple[bytes, str], list[WaitingTask]] = {}
 
-    def join(self, space: bytes, queues: Sequence[str]) -> "Waiter":
+    def join(self, space: bytes, queues: Sequence[str]) -> "WaitingTask":
         """Returns a waiter at the end of the lines of `queues`, for a `with` block."""
-        return Waiter(self, space, queues)
+        return WaitingTask(self, space, queues)
 
-    def listen(self, waiter: "Waiter") -> Callable[[], None]:
+    def listen(self, waiter: "WaitingTask") -> Callable[[], None]:
         return self._notices.listen(waiter.space, READY, self._hear, waiter.wake_at_close)
 
     def _hear(self, notice: "Notice") -> None:
@@ -175,7 +175,7 @@ class QueueLines:
                 return
 
 
-class Waiter:
+class WaitingTask:
     """A task that waits for jobs of some queues."""
 
     def __init__(self, lines: QueueLines, space: bytes, queues: Sequence[str]) -> None:

@@ -13,35 +13,35 @@ Exit codes are the same for all commands:
 
 from typing import Final
 
-from holdfast.cli.root_group import Entry, Main
+from holdfast.cli.root_group import CommandEntry, Main
 
 __all__ = ["main"]
 
 COMMANDS: Final = {
-    "backup": Entry("backup", "Copy a store into a folder, and verify the copy."),
-    "call": Entry("call", "Call any operation with its arguments as JSON."),
-    "check": Entry("check", "Check a store and its indexes for damage."),
-    "completion": Entry("completion", "Print the completion script for a shell."),
-    "config": Entry("config", "Show which settings apply, and where they come from."),
-    "copy": Entry("copy", "Copy a whole store to another engine, and verify the copy."),
-    "drill": Entry("drill", "Prove that the newest backup can be restored."),
-    "dump": Entry("dump", "Write entities, rows or a whole space to a file."),
-    "events": Entry("events", "Deploy event schemas, send events, and query the results."),
-    "gen": Entry("gen", "Write source code for the tables of schema files."),
-    "inspect": Entry("inspect", "Show stored keys and what they hold."),
-    "jobs": Entry("jobs", "Put, list, find, retry, move and cancel jobs."),
-    "load": Entry("load", "Load a dump into a store."),
-    "metrics": Entry("metrics", "Read metrics: values, rates, series and rankings."),
-    "recover": Entry(
+    "backup": CommandEntry("backup", "Copy a store into a folder, and verify the copy."),
+    "call": CommandEntry("call", "Call any operation with its arguments as JSON."),
+    "check": CommandEntry("check", "Check a store and its indexes for damage."),
+    "completion": CommandEntry("completion", "Print the completion script for a shell."),
+    "config": CommandEntry("config", "Show which settings apply, and where they come from."),
+    "copy": CommandEntry("copy", "Copy a whole store to another engine, and verify the copy."),
+    "drill": CommandEntry("drill", "Prove that the newest backup can be restored."),
+    "dump": CommandEntry("dump", "Write entities, rows or a whole space to a file."),
+    "events": CommandEntry("events", "Deploy event schemas, send events, and query the results."),
+    "gen": CommandEntry("gen", "Write source code for the tables of schema files."),
+    "inspect": CommandEntry("inspect", "Show stored keys and what they hold."),
+    "jobs": CommandEntry("jobs", "Put, list, find, retry, move and cancel jobs."),
+    "load": CommandEntry("load", "Load a dump into a store."),
+    "metrics": CommandEntry("metrics", "Read metrics: values, rates, series and rankings."),
+    "recover": CommandEntry(
         "recover", "Report the damage in a store that does not open, and recover the rest."
     ),
-    "restore": Entry("restore", "Restore a store from a backup, and verify it."),
-    "schema": Entry("schema", "Check, plan and apply entity schemas."),
-    "serve": Entry("serve", "Serve a store over RESP and HTTP."),
-    "space": Entry("space", "List and drop spaces."),
-    "status": Entry("status", "Show a store at a glance."),
-    "worker": Entry("worker", "Run a worker that takes jobs and runs their tasks."),
-    "user": Entry("user", "Add, remove and list the users of a store."),
+    "restore": CommandEntry("restore", "Restore a store from a backup, and verify it."),
+    "schema": CommandEntry("schema", "Check, plan and apply entity schemas."),
+    "serve": CommandEntry("serve", "Serve a store over RESP and HTTP."),
+    "space": CommandEntry("space", "List and drop spaces."),
+    "status": CommandEntry("status", "Show a store at a glance."),
+    "worker": CommandEntry("worker", "Run a worker that takes jobs and runs their tasks."),
+    "user": CommandEntry("user", "Add, remove and list the users of a store."),
 }
 
 # Former names of commands, and what to call instead.

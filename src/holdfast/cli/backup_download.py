@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from holdfast.cli.output import Failure
+from holdfast.cli.output import CommandFailure
 
 if TYPE_CHECKING:
     from holdfast.engine.contract import Backup
@@ -41,7 +41,9 @@ def _made_there(admin: Any, is_json: bool) -> Iterator[tuple[str, Any]]:
             record = next((each for each in admin.maintenance() if each.id == record.id), None)
         if record is None or record.state != "done":
             why = "it was started again meanwhile" if record is None else record.error
-            raise Failure("backup_failed", f"the server made no backup: {why}", "", is_json=is_json)
+            raise CommandFailure(
+                "backup_failed", f"the server made no backup: {why}", "", is_json=is_json
+            )
         yield name, record
     finally:
         admin.backup_remove(name)

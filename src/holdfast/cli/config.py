@@ -6,11 +6,11 @@ import click
 from click.core import ParameterSource
 
 from holdfast.cli.output import Output, json_option
-from holdfast.cli.root_group import Group
+from holdfast.cli.root_group import CommandGroup
 from holdfast.cli.settings import SETTINGS, FileSettings, settings, unknown_variables
 
 
-@click.group("config", cls=Group)
+@click.group("config", cls=CommandGroup)
 def command() -> None:
     """Show which settings apply, and where they come from.
 

@@ -8,7 +8,15 @@ import click
 
 from holdfast.cli.check import problems_of
 from holdfast.cli.location import Location
-from holdfast.cli.output import FOUND, Failure, Output, counted, duration, json_option, moment
+from holdfast.cli.output import (
+    FOUND,
+    CommandFailure,
+    Output,
+    counted,
+    duration,
+    json_option,
+    moment,
+)
 from holdfast.defaults import DEFAULT_SPACE
 
 
@@ -66,13 +74,15 @@ def _newest(folder: Path, out: Output) -> tuple[Path, float | None]:
     from holdfast.engine.lmdb.environment import CHANGES_FILE, DATA_FILE
 
     if not folder.is_dir():
-        raise Failure("no_backup", f"there is no folder {folder}", "", is_json=out.is_json)
+        raise CommandFailure("no_backup", f"there is no folder {folder}", "", is_json=out.is_json)
     if (folder / DATA_FILE).exists() or (folder / CHANGES_FILE).exists():
         return folder, None
     listed = backups_in(folder)
     if not listed:
         hint = f"Make one: holdfast backup --data DIR {folder} --keep 7d,4w,12m"
-        raise Failure("no_backup", f"there is no backup in {folder}", hint, is_json=out.is_json)
+        raise CommandFailure(
+            "no_backup", f"there is no backup in {folder}", hint, is_json=out.is_json
+        )
     return folder / listed[0].name, listed[0].made
 
 

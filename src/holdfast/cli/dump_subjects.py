@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import click
 
-from holdfast.cli.output import Failure, Output
+from holdfast.cli.output import CommandFailure, Output
 from holdfast.cli.settings import suggestion
 
 if TYPE_CHECKING:
@@ -76,14 +76,14 @@ def find_subject(space: "Space", name: str, out: Output) -> Subject:
     entities = set(space.entities.stats())
     tables = set() if space.name == "*" else set(space.tables.names())
     if name in entities and name in tables:
-        raise Failure(
+        raise CommandFailure(
             "ambiguous_name",
             f"{name!r} is a table of entities and a table of rows",
             f"Write entities:{name} or tables:{name}.",
             is_json=out.is_json,
         )
     if name not in entities | tables:
-        raise Failure(
+        raise CommandFailure(
             "invalid_table",
             f"there is no table {name!r}",
             _hint(name, entities | tables),

@@ -12,7 +12,7 @@ from holdfast.cli import charts
 from holdfast.cli.files import read_file, reading
 from holdfast.cli.location import Location, location_options
 from holdfast.cli.output import FOUND, Output, counted, moment
-from holdfast.cli.root_group import Group
+from holdfast.cli.root_group import CommandGroup
 
 if TYPE_CHECKING:
     from holdfast.events.deployment import Dialect
@@ -38,7 +38,7 @@ _SHOWN_DAYS = {
 }
 
 
-@click.group("events", cls=Group)
+@click.group("events", cls=CommandGroup)
 def command() -> None:
     """Deploy event schemas, send events, and query the results.
 

@@ -23,21 +23,23 @@ _WHOLE_SPACE: Final = b'{"holdfast"'  # how a dump of `all` begins
 _ROWS_HINT: Final = "Rows are lines of JSON, an array of JSON, or CSV below a line of attributes."
 
 
-class Record(NamedTuple):
+class InputRecord(NamedTuple):
     """One record: a line of JSON without its end, or a BSON document."""
 
     number: int
     data: bytes
 
 
-class Records(NamedTuple):
+class InputRecords(NamedTuple):
     """The records of a file, and what their numbers count."""
 
     unit: str
-    numbered: Iterator[Record]
+    numbered: Iterator[InputRecord]
 
 
-def read_records(source: IO[bytes], subject: Subject, kind: str | None, space: "Space") -> Records:
+def read_records(
+    source: IO[bytes], subject: Subject, kind: str | None, space: "Space"
+) -> InputRecords:
     """Returns the records of a file in the format that was asked for, or that it begins as."""
     if kind is not None:
         subject.format(kind)
@@ -45,7 +47,7 @@ def read_records(source: IO[bytes], subject: Subject, kind: str | None, space: "
     _refuse_other_kind(begin, subject)
     if kind == "csv" or (kind is None and subject.kind == "tables" and _may_be_csv(begin)):
         types = space.tables.schema(subject.name)["attributes"]
-        return Records("line", _csv(_text(begin, source), types))
+        return InputRecords("line", _csv(_text(begin, source), types))
     if begin.strip(_BLANKS).startswith(b"[") and kind in (None, "json"):
         return _array(begin, source)
     return _lines_or_documents(begin, source, subject, kind)
@@ -91,27 +93,27 @@ def _pieces(begin: bytes, source: IO[bytes]) -> Iterator[bytes]:
 
 def _lines_or_documents(
     begin: bytes, source: IO[bytes], subject: Subject, kind: str | None
-) -> Records:
-    from holdfast.entities.dumps import Records as Dump
+) -> InputRecords:
+    from holdfast.entities.dumps import DumpRecords
     from holdfast.errors import BadDump
 
-    dump = Dump(_pieces(begin, source))
+    dump = DumpRecords(_pieces(begin, source))
     if not dump.is_json and subject.kind != "entities":
         raise BadDump("this is not text", hint=_ROWS_HINT)
     if kind is not None and dump.is_json != (kind != "bson"):
         found = "lines of text" if dump.is_json else "BSON documents"
         raise BadDump(f"the file holds {found}, but --format says {kind}")
-    return Records(dump.unit, (Record(*each) for each in dump))
+    return InputRecords(dump.unit, (InputRecord(*each) for each in dump))
 
 
-def _array(begin: bytes, source: IO[bytes]) -> Records:
+def _array(begin: bytes, source: IO[bytes]) -> InputRecords:
     """Returns an array of JSON: line by line as `dump` writes it, otherwise as a whole."""
     first, _, rest = begin.lstrip(_BLANKS).partition(b"\n")
     if first.rstrip() == b"[" and rest.lstrip(_BLANKS)[:1] in (b"{", b"]"):
         before = begin.count(b"\n", 0, begin.index(b"[")) + 1
         if _is_record(rest.partition(b"\n")[0]):
-            return Records("line", _array_lines(before, rest, source))
-    return Records("element", _array_elements(begin + source.read()))
+            return InputRecords("line", _array_lines(before, rest, source))
+    return InputRecords("element", _array_elements(begin + source.read()))
 
 
 def _is_record(line: bytes) -> bool:
@@ -119,16 +121,16 @@ def _is_record(line: bytes) -> bool:
     return stripped.rstrip(b",").endswith(b"}") or stripped == b"]"
 
 
-def _array_lines(before: int, rest: bytes, source: IO[bytes]) -> Iterator[Record]:
-    from holdfast.entities.dumps import Records as Dump
+def _array_lines(before: int, rest: bytes, source: IO[bytes]) -> Iterator[InputRecord]:
+    from holdfast.entities.dumps import DumpRecords
 
-    for number, line in Dump(_pieces(b"\n" + rest, source)):
+    for number, line in DumpRecords(_pieces(b"\n" + rest, source)):
         stripped = line.strip(_BLANKS)
         if stripped != b"]":
-            yield Record(before + number - 1, stripped.removesuffix(b","))
+            yield InputRecord(before + number - 1, stripped.removesuffix(b","))
 
 
-def _array_elements(text: bytes) -> Iterator[Record]:
+def _array_elements(text: bytes) -> Iterator[InputRecord]:
     import msgspec
 
     from holdfast.errors import BadDump
@@ -138,7 +140,7 @@ def _array_elements(text: bytes) -> Iterator[Record]:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadDump(f"the array is not JSON: {error}") from None
     for number, element in enumerate(elements, 1):
-        yield Record(number, bytes(element).replace(b"\n", b" "))
+        yield InputRecord(number, bytes(element).replace(b"\n", b" "))
 
 
 def _text(begin: bytes, source: IO[bytes]) -> Iterator[str]:
@@ -151,7 +153,7 @@ def _text(begin: bytes, source: IO[bytes]) -> Iterator[str]:
     yield rest + decoder.decode(b"", final=True)
 
 
-def _csv(lines: Iterator[str], types: dict[str, str]) -> Iterator[Record]:
+def _csv(lines: Iterator[str], types: dict[str, str]) -> Iterator[InputRecord]:
     """Yields rows of CSV below a line of names, as lines of JSON. An empty cell is no value."""
     import msgspec
 
@@ -177,7 +179,7 @@ def _csv(lines: Iterator[str], types: dict[str, str]) -> Iterator[Record]:
                 )
             cells = {name: cell for name, cell in zip(names, row, strict=True) if cell}
             read = {name: _cell(cell, types.get(name, "")) for name, cell in cells.items()}
-            yield Record(rows.line_num, msgspec.json.encode(read))
+            yield InputRecord(rows.line_num, msgspec.json.encode(read))
     except (csv.Error, UnicodeDecodeError) as error:
         raise BadDump(f"line {rows.line_num}: this is not CSV: {error}") from None
 

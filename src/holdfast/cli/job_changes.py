@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from holdfast.cli.location import Location, location_options
-from holdfast.cli.output import Failure, Output, counted, duration, moment
+from holdfast.cli.output import CommandFailure, Output, counted, duration, moment
 
 if TYPE_CHECKING:
     from holdfast.jobs import BulkAction, JobSearch
@@ -225,7 +225,7 @@ def _number(text: str, out: Output) -> float:
     try:
         return float(text)
     except ValueError:
-        raise Failure(
+        raise CommandFailure(
             "bad_argument", f"{text!r} is not a priority", "Use a number.", is_json=out.is_json
         ) from None
 

@@ -6,11 +6,11 @@ from urllib.parse import urlsplit
 import click
 
 from holdfast.cli.location import Location, location_options
-from holdfast.cli.output import Failure, Output, counted
+from holdfast.cli.output import CommandFailure, Output, counted
 
 if TYPE_CHECKING:
     from holdfast.job_import.redis_reader import RedisReader
-    from holdfast.job_import.transfer import Source, Transfer
+    from holdfast.job_import.transfer import JobSource, Transfer
 
 _SCHEMES = {
     "redis": "redis",
@@ -59,7 +59,7 @@ def import_jobs(location: Location, out: Output, source: str, mapping: str | Non
     if done.differing:
         for problem in done.problems:
             out.note(problem)
-        raise Failure(
+        raise CommandFailure(
             "import_differs",
             f"{counted(done.differing, 'job')} here differ from what the source has",
             "They were here before, or have changed since; nothing was overwritten.",
@@ -68,7 +68,7 @@ def import_jobs(location: Location, out: Output, source: str, mapping: str | Non
     out.result(done, lambda: _say(out, done))
 
 
-def _source(scheme: str, redis: "RedisReader", mapping: str | None) -> "Source":
+def _source(scheme: str, redis: "RedisReader", mapping: str | None) -> "JobSource":
     from holdfast.job_import.celery import CelerySource
     from holdfast.job_import.qless import QlessSource
     from holdfast.job_import.rq import RqSource

@@ -7,8 +7,8 @@ import click
 
 from holdfast.cli import job_changes, job_import, job_stats
 from holdfast.cli.location import Location, location_options
-from holdfast.cli.output import Failure, Output, age, counted, moment
-from holdfast.cli.root_group import Group
+from holdfast.cli.output import CommandFailure, Output, age, counted, moment
+from holdfast.cli.root_group import CommandGroup
 from holdfast.limits import JOBS_PER_STEP
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ _OF_A_QUEUE = ("waiting", "running", "stalled", "scheduled", "depends", "recurri
 _STATES = (*_OF_A_QUEUE, "failed", "complete")
 
 
-@click.group("jobs", cls=Group)
+@click.group("jobs", cls=CommandGroup)
 def command() -> None:
     """Put, list, show, find, retry, move and cancel jobs; pause queues; list workers.
 
@@ -104,7 +104,7 @@ def _refuse_unknown_queue(space: "Space", queue: str, out: Output) -> None:
 
     known = [each.name for each in space.jobs.queues()]
     if queue not in known and not space.jobs.length(queue):
-        raise Failure(
+        raise CommandFailure(
             "unknown_queue",
             f"there is no queue {queue!r}{did_you_mean(queue, known)}",
             "`holdfast jobs list` shows all queues.",
@@ -162,7 +162,7 @@ def retry(
             jobs = [_found(opened.space, id, out) for id in ids]
             for job in jobs:
                 if job.state != "failed":
-                    raise Failure(
+                    raise CommandFailure(
                         "wrong_state",
                         f"job {job.id} is {job.state}, not failed",
                         "`holdfast jobs list --state failed` shows those that are.",
@@ -264,7 +264,7 @@ class _Recurring(dict[str, Any]):
 def _found(space: "Space", id: str, out: Output) -> "Job":
     job = space.jobs.get(id)
     if job is None:
-        raise Failure(
+        raise CommandFailure(
             "unknown_job",
             f"there is no job {id!r}",
             "`holdfast jobs list` shows queues and jobs.",

@@ -8,7 +8,7 @@ import click
 
 from holdfast.cli.dump_subjects import FORMAT_HELP, Format, Subject, find_subject
 from holdfast.cli.files import reading, size_of
-from holdfast.cli.input_records import Record, read_records
+from holdfast.cli.input_records import InputRecord, read_records
 from holdfast.cli.location import Location, Opened, location_options
 from holdfast.cli.output import FOUND, Output, counted
 
@@ -92,15 +92,15 @@ class Loaded:
 class Piece(NamedTuple):
     """Records that are sent together."""
 
-    records: list[Record]
+    records: list[InputRecord]
     position: int  # in the file, behind the last of them
 
 
-def _pieces(records: Iterator[Record], *, atomic: bool) -> Iterator[Piece]:
+def _pieces(records: Iterator[InputRecord], *, atomic: bool) -> Iterator[Piece]:
     """Pieces of a few hundred kilobytes, or all of it; what precedes damage is included."""
     from holdfast.errors import BadDump
 
-    piece: list[Record] = []
+    piece: list[InputRecord] = []
     size = position = 0
     try:
         for record in records:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar, c
 import click
 from click.core import ParameterSource
 
-from holdfast.cli.output import Failure, json_option
+from holdfast.cli.output import CommandFailure, json_option
 from holdfast.cli.settings import SETTINGS, settings
 from holdfast.defaults import DEFAULT_SPACE
 
@@ -76,7 +76,7 @@ class Location:
     def refuse_server(self, why: str) -> None:
         """Raises for a command that a server can't do."""
         if self.url is not None:
-            raise Failure("not_on_a_server", why, "Give --data FOLDER.", is_json=_is_json())
+            raise CommandFailure("not_on_a_server", why, "Give --data FOLDER.", is_json=_is_json())
 
 
 def location_options(command: Callable[Concatenate[Location, P], T]) -> Callable[..., T]:
@@ -159,7 +159,7 @@ def refuse_missing(
         return
     folder = Path(data.removeprefix("lmdb:"))
     if not any((folder / name).exists() for name in names):
-        raise Failure(
+        raise CommandFailure(
             "no_store",
             f"there is no store in {folder}",
             hint,
@@ -172,7 +172,7 @@ def _refuse_unknown(names: list[str], name: str) -> None:
 
     if name not in names:
         words = suggestion(name, set(names)).removeprefix(", ").removeprefix("; ")
-        raise Failure(
+        raise CommandFailure(
             "unknown_space",
             f"there is no space {name!r}",
             f"{words[0].upper()}{words[1:]}",

@@ -9,8 +9,8 @@ import click
 
 from holdfast.cli import charts
 from holdfast.cli.location import Location, Opened, location_options
-from holdfast.cli.output import Failure, Output, moment
-from holdfast.cli.root_group import Group
+from holdfast.cli.output import CommandFailure, Output, moment
+from holdfast.cli.root_group import CommandGroup
 
 _SERIES_VALUES: Final = ("total", "last", "p50")  # of a counter, a gauge and a distribution
 
@@ -72,7 +72,7 @@ def _options(prefix: Sequence[str]) -> dict[str, Any]:
     return {"prefix": list(prefix)} if prefix else {}
 
 
-@click.group("metrics", cls=Group)
+@click.group("metrics", cls=CommandGroup)
 def command() -> None:
     """Read metrics: values, rates, series and rankings.
 
@@ -236,7 +236,7 @@ def _reading(location: Location, out: Output, asked: Asked) -> Iterator[Opened]:
                 raise
             ways = [" ".join(f"--prefix {part}" for part in prefix) for prefix in prefixes]
             hint = f"It is defined under another prefix: {' or '.join(ways)}."
-            raise Failure(error.code, error.message, hint, is_json=out.is_json) from None
+            raise CommandFailure(error.code, error.message, hint, is_json=out.is_json) from None
 
 
 def _read(opened: Opened, asked: Asked, latest: float) -> Any:

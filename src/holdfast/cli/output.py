@@ -18,7 +18,7 @@ __all__ = [
     "FOUND",
     "JSON_HELP",
     "PIPE_CLOSED",
-    "Failure",
+    "CommandFailure",
     "Output",
     "cell_width",
     "counted",
@@ -37,7 +37,7 @@ PIPE_CLOSED: Final = 141  # as a shell reports a program that wrote to a pipe no
 FOUND: Final = 3  # the exit code of a command that ran, and found something wrong
 
 
-class Failure(click.ClickException):
+class CommandFailure(click.ClickException):
     """An error of Holdfast, as a command says it."""
 
     def __init__(
@@ -75,19 +75,21 @@ def explained(error: Exception, *, is_json: bool) -> click.ClickException | None
     """Returns an error that people can do something about; None for a mistake of ours."""
     from holdfast.errors import HoldfastError
 
-    if isinstance(error, Failure):
+    if isinstance(error, CommandFailure):
         return error
     if isinstance(error, click.ClickException):
         code = "wrong_usage" if isinstance(error, click.UsageError) else "failed"
         message = error.format_message()
-        return Failure(code, message, "", is_json=is_json, exit_code=error.exit_code)
+        return CommandFailure(code, message, "", is_json=is_json, exit_code=error.exit_code)
     if isinstance(error, HoldfastError):
         problems = getattr(error, "problems", ())
-        return Failure(error.code, error.message, error.hint, is_json=is_json, problems=problems)
+        return CommandFailure(
+            error.code, error.message, error.hint, is_json=is_json, problems=problems
+        )
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename else ""
         message = where + (error.strerror or str(error)).lower()
-        return Failure("os_error", message, "", is_json=is_json)
+        return CommandFailure("os_error", message, "", is_json=is_json)
     return None
 
 

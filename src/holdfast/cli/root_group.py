@@ -23,14 +23,14 @@ Example: holdfast serve --data data
 """
 
 
-class Entry(NamedTuple):
+class CommandEntry(NamedTuple):
     """A command that is not imported yet: its module in this package, and what it does."""
 
     module: str
     summary: str
 
 
-class Group(click.Group):
+class CommandGroup(click.Group):
     """Commands whose summaries are shown whole, on as many lines as they need."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -45,7 +45,7 @@ def _summary(command: click.Command) -> str:
     return " ".join((command.help or "").strip().partition("\n\n")[0].split())
 
 
-class Explaining(Group):
+class Explaining(CommandGroup):
     """A command at the root, which says in one way what went wrong."""
 
     def make_context(
@@ -95,7 +95,7 @@ def _give_up_output() -> None:
 class Main(Explaining):
     """`holdfast` itself."""
 
-    def __init__(self, entries: Mapping[str, Entry], renamed: Mapping[str, str]) -> None:
+    def __init__(self, entries: Mapping[str, CommandEntry], renamed: Mapping[str, str]) -> None:
         super().__init__(
             "holdfast",
             help=_ABOUT,

@@ -8,7 +8,7 @@ import click
 from holdfast.cli.files import read_file, title_of
 from holdfast.cli.location import Location, location_options
 from holdfast.cli.output import FOUND, Output, counted, json_option
-from holdfast.cli.root_group import Group
+from holdfast.cli.root_group import CommandGroup
 
 if TYPE_CHECKING:
     from holdfast.entities.plan import Plan
@@ -18,7 +18,7 @@ _files = click.argument("files", nargs=-1, required=True, metavar="FILE...")
 _prune = click.option("--prune", is_flag=True, help="Remove tables that no file mentions.")
 
 
-@click.group("schema", cls=Group)
+@click.group("schema", cls=CommandGroup)
 def command() -> None:
     """Check, plan and apply entity schemas: YAML files, or - for standard input.
 

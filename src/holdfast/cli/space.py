@@ -3,11 +3,11 @@
 import click
 
 from holdfast.cli.location import Location, store_options
-from holdfast.cli.output import Failure, Output
-from holdfast.cli.root_group import Group
+from holdfast.cli.output import CommandFailure, Output
+from holdfast.cli.root_group import CommandGroup
 
 
-@click.group("space", cls=Group)
+@click.group("space", cls=CommandGroup)
 def command() -> None:
     """List and drop spaces. Each space has its own data in every layer.
 
@@ -46,7 +46,7 @@ def drop(location: Location, out: Output, name: str, yes: bool) -> None:
         else:
             found = opened.space.admin.drop_space(name, progress=tell)
     if not found:
-        raise Failure(
+        raise CommandFailure(
             "unknown_space",
             f"there is no space {name!r}",
             "`holdfast space list` shows all.",

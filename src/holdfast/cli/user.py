@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from holdfast.cli.location import Location, store_options
-from holdfast.cli.output import Failure, Output
-from holdfast.cli.root_group import Group
+from holdfast.cli.output import CommandFailure, Output
+from holdfast.cli.root_group import CommandGroup
 
 if TYPE_CHECKING:
     from holdfast.admin import NewUser
@@ -23,7 +23,7 @@ _grants = click.option(
 )
 
 
-@click.group("user", cls=Group)
+@click.group("user", cls=CommandGroup)
 def command() -> None:
     """Add, change, remove and list the users of a store.
 
@@ -99,7 +99,7 @@ def remove(location: Location, out: Output, name: str) -> None:
     """
     with location.open() as opened:
         if not opened.space.admin.remove_user(name):
-            raise Failure(
+            raise CommandFailure(
                 "unknown_user",
                 f"there is no user {name!r}",
                 "`holdfast user list` shows all.",

@@ -101,7 +101,7 @@ def _given(
     location: Location, modules: tuple[str, ...], options: dict[str, Any]
 ) -> "WorkerOptions":
     from holdfast.cli.location import server_url
-    from holdfast.tasks.loading import Source
+    from holdfast.tasks.loading import WorkerSource
     from holdfast.tasks.worker_program import WorkerOptions
 
     script = options.pop("qless_script")
@@ -110,7 +110,7 @@ def _given(
         from holdfast.compat.qless.script_store import OPENER
 
         opener = {"opener": OPENER, "opener_options": (script,)}
-    source = Source(
+    source = WorkerSource(
         targets=modules,
         store="" if location.url else options.pop("engine") or location.data,
         server=server_url(location.url, location.token) if location.url else "",

@@ -64,7 +64,7 @@ def connect(
     `Unreachable` if there is no server.
     """
     from holdfast.client.client import Client
-    from holdfast.client.urls import Target
+    from holdfast.client.urls import ServerTarget
 
     options = {
         "timeout": timeout,
@@ -72,4 +72,4 @@ def connect(
         "connections": connections,
         "retries": retries,
     }
-    return Client(Target.parse(url, **options))
+    return Client(ServerTarget.parse(url, **options))

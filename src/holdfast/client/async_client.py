@@ -6,7 +6,7 @@ from typing import Any, Self
 from holdfast.client import calls
 from holdfast.client.async_pool import AsyncPool
 from holdfast.client.generated.async_space import AsyncSpace
-from holdfast.client.urls import Target
+from holdfast.client.urls import ServerTarget
 
 
 class AsyncClient(AsyncSpace):
@@ -15,7 +15,7 @@ class AsyncClient(AsyncSpace):
     `await` it, or enter it with `async with`, and it is connected.
     """
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: ServerTarget) -> None:
         super().__init__(AsyncPool(target), target.space)
 
     def space(self, name: str) -> AsyncSpace:

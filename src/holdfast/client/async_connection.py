@@ -12,7 +12,7 @@ from holdfast.client.addresses import look_up
 from holdfast.client.calls import Broken
 from holdfast.client.connection import check_greeting, greeting, late, lost, no_resp, unreachable
 from holdfast.client.replies import ProtocolError, ReplyReader
-from holdfast.client.urls import Target
+from holdfast.client.urls import ServerTarget
 from holdfast.defaults import DEFAULT_SPACE
 from holdfast.errors import Unreachable
 from holdfast.keepalive import keep_alive
@@ -33,7 +33,7 @@ class _Asked:
 class AsyncConnection(asyncio.Protocol):
     """A connection to a server. Calls of one turn of the loop share a packet."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: ServerTarget) -> None:
         self._target = target
         self._loop = asyncio.get_running_loop()
         self._reader = ReplyReader()
@@ -49,7 +49,7 @@ class AsyncConnection(asyncio.Protocol):
         self.space = DEFAULT_SPACE
 
     @classmethod
-    async def open(cls, target: Target, tls: ssl.SSLContext | None) -> "AsyncConnection":
+    async def open(cls, target: ServerTarget, tls: ssl.SSLContext | None) -> "AsyncConnection":
         """Returns a connection that is logged in; raises `Unreachable` if there is no server."""
         loop = asyncio.get_running_loop()
         try:
@@ -66,7 +66,7 @@ class AsyncConnection(asyncio.Protocol):
 
     @classmethod
     async def _connected(
-        cls, loop: asyncio.AbstractEventLoop, target: Target, tls: ssl.SSLContext | None
+        cls, loop: asyncio.AbstractEventLoop, target: ServerTarget, tls: ssl.SSLContext | None
     ) -> "AsyncConnection":
         """Tries the addresses of the host in order; the tries share the time."""
         end = loop.time() + target.connect_timeout

@@ -13,14 +13,14 @@ from holdfast.client.calls import Broken, is_busy, is_dropped_space
 from holdfast.client.connection import late
 from holdfast.client.pool import PIPELINE_STEP, pause_before
 from holdfast.client.replies import ReplyError
-from holdfast.client.urls import Target
+from holdfast.client.urls import ServerTarget
 from holdfast.errors import ServerBusy, StoreClosed, Unreachable
 
 
 class AsyncPool:
     """The connections of one client. Lives on one event loop."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: ServerTarget) -> None:
         self.target = target
         self._tls = target.tls()
         self._shared: dict[str, AsyncConnection] = {}

@@ -10,7 +10,7 @@ from holdfast.client.batches import Batch, Pipeline
 from holdfast.client.calls import Call, Values
 from holdfast.client.pool import Pool
 from holdfast.client.subscriptions import ClientSubscription
-from holdfast.client.urls import Target
+from holdfast.client.urls import ServerTarget
 from holdfast.limits import MAX_WAIT_SECONDS
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ class ClientSpace:
 class Client(ClientSpace):
     """A connection to a server: the space of its URL, and the way to all other spaces."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: ServerTarget) -> None:
         pool = Pool(target)
         super().__init__(pool, target.space)
         try:
@@ -176,7 +176,7 @@ class Client(ClientSpace):
         self.close()
 
 
-def patience(target: Target, call: Call[Any], values: Values) -> float:
+def patience(target: ServerTarget, call: Call[Any], values: Values) -> float:
     """Returns how long to wait for an operation that takes time."""
     if call.kind == "wait":
         waits = call.given(values).get("timeout", MAX_WAIT_SECONDS)

@@ -13,7 +13,7 @@ from holdfast.client import calls
 from holdfast.client.addresses import look_up
 from holdfast.client.calls import Broken
 from holdfast.client.replies import ProtocolError, ReplyReader
-from holdfast.client.urls import RESP_SIDE, Target
+from holdfast.client.urls import RESP_SIDE, ServerTarget
 from holdfast.defaults import DEFAULT_SPACE
 from holdfast.errors import HoldfastError, NotAuthenticated, Unreachable
 from holdfast.keepalive import keep_alive
@@ -28,7 +28,7 @@ class Connection:
     """Talks to a server, one request at a time."""
 
     def __init__(
-        self, target: Target, tls: ssl.SSLContext | None, seconds: float | None = None
+        self, target: ServerTarget, tls: ssl.SSLContext | None, seconds: float | None = None
     ) -> None:
         """Connects and logs in within `seconds`, or within the connection timeout."""
         end = time.monotonic() + (target.connect_timeout if seconds is None else seconds)
@@ -170,7 +170,7 @@ class Connection:
         return lost(self._target, error)
 
 
-def open_socket(target: Target, tls: ssl.SSLContext | None, end: float) -> socket.socket:
+def open_socket(target: ServerTarget, tls: ssl.SSLContext | None, end: float) -> socket.socket:
     """Returns a socket connected to the server; raises `Unreachable` at `end`."""
     opened: socket.socket | None = None
     try:
@@ -188,7 +188,7 @@ def open_socket(target: Target, tls: ssl.SSLContext | None, end: float) -> socke
         raise unreachable(target, error) from None
 
 
-def _connected(target: Target, end: float) -> socket.socket:
+def _connected(target: ServerTarget, end: float) -> socket.socket:
     """Tries every address of the name in turn. The look-up and all tries share the time."""
     failure: OSError | None = None
     addresses = look_up(target.host, target.port).result(_left(end))
@@ -223,7 +223,7 @@ def _set_timeout(opened: socket.socket, seconds: float) -> None:
 # --- shared by sync and async connections ---------------------------------------------------------
 
 
-def greeting(target: Target) -> list[bytes]:
+def greeting(target: ServerTarget) -> list[bytes]:
     """Returns the commands that a client sends first."""
     if not target.user and not target.password:
         return [calls.EXACT]
@@ -243,7 +243,7 @@ def _refusal(error: HoldfastError) -> HoldfastError:
     return error
 
 
-def no_resp(target: Target, error: Exception) -> str:
+def no_resp(target: ServerTarget, error: Exception) -> str:
     """Returns why the received data is not a reply. HTTP servers are recognised by its
     beginning."""
     if "b'H'" in str(error):
@@ -254,16 +254,16 @@ def no_resp(target: Target, error: Exception) -> str:
     return f"{target.place} does not speak RESP: {error}"
 
 
-def late(target: Target) -> str:
+def late(target: ServerTarget) -> str:
     return f"{target.place} did not answer in time"
 
 
-def lost(target: Target, error: BaseException | None) -> str:
+def lost(target: ServerTarget, error: BaseException | None) -> str:
     reason = getattr(error, "strerror", None) or "the server closed it"
     return f"the connection to {target.place} broke: {str(reason).lower()}"
 
 
-def unreachable(target: Target, error: Exception) -> Unreachable:
+def unreachable(target: ServerTarget, error: Exception) -> Unreachable:
     """Returns the error for a server that can't be reached."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return Unreachable(

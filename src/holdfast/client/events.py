@@ -28,7 +28,7 @@ class ClientEvents(CalledEvents):
 
     def send_stream(self, events: Iterable[AnyEvent], schema: str | None = None) -> SendManyReply:
         """Ingests any number of events in bounded memory, a transaction for each 1,000."""
-        total = Total()
+        total = StreamTotal()
         for step in steps(events):
             total.add(self.send_many(step, schema))
         return total.reply
@@ -55,7 +55,7 @@ def steps(events: Iterable[AnyEvent]) -> Iterator[list[AnyEvent]]:
         yield step
 
 
-class Total:
+class StreamTotal:
     """The outcome of all steps of a stream."""
 
     def __init__(self) -> None:

@@ -15,7 +15,7 @@ from holdfast.client.batches import Pipeline
 from holdfast.client.calls import Broken, is_busy, is_dropped_space
 from holdfast.client.connection import Connection
 from holdfast.client.replies import ReplyError
-from holdfast.client.urls import Target
+from holdfast.client.urls import ServerTarget
 from holdfast.errors import ServerBusy, StoreClosed, Unreachable
 from holdfast.limits import MAX_RETRY_SECONDS, RETRY_SECONDS
 
@@ -25,7 +25,9 @@ PIPELINE_STEP: Final = 500  # commands sent before replies are read, so that no 
 class Pool:
     """Connections that threads share: each is used by one of them at a time."""
 
-    def __init__(self, target: Target, *, sleep: Callable[[float], None] = time.sleep) -> None:
+    def __init__(
+        self, target: ServerTarget, *, sleep: Callable[[float], None] = time.sleep
+    ) -> None:
         self.target = target
         self._tls = target.tls()
         self._sleep = sleep

@@ -24,7 +24,7 @@ _SMALL_BYTES: Final = 4_096
 _NUMBER: Final = re.compile(rb"-?\d{1,20}")
 
 
-class _Open:
+class _OpenAggregate:
     """An aggregate whose elements are still to come."""
 
     __slots__ = ("items", "missing")
@@ -46,7 +46,7 @@ class ReplyReader:
         self._held: list[bytes] = []  # what has arrived since, while a long word is incomplete
         self._held_bytes = 0
         self._wanted = 0  # bytes that must be held before parsing continues
-        self._open: list[_Open] = []
+        self._open: list[_OpenAggregate] = []
         self._size = 0  # bytes of the reply that is being read
 
     def feed(self, data: bytes) -> None:
@@ -91,7 +91,7 @@ class ReplyReader:
             found = self._read_item()
             if found is _INCOMPLETE:
                 return False
-            if isinstance(found, _Open):
+            if isinstance(found, _OpenAggregate):
                 if found.missing:
                     self._open.append(found)
                     continue
@@ -110,7 +110,7 @@ class ReplyReader:
         if self._at == len(self._data):
             self._data, self._at = b"", 0
 
-    def _read_words(self, into: _Open) -> None:
+    def _read_words(self, into: _OpenAggregate) -> None:
         """Reads the available words of a list, except its last: the answers of a batch."""
         data, at = self._data, self._at
         find, append = data.find, into.items.append
@@ -183,14 +183,14 @@ class ReplyReader:
         self._count_bytes(size)
         return self._data[begin:stop]
 
-    def _opened(self, count: int) -> _Open | None:
+    def _opened(self, count: int) -> _OpenAggregate | None:
         if count < 0:
             return None
         if count > MAX_REPLY_ELEMENTS:
             raise ProtocolError(f"a reply has more than {MAX_REPLY_ELEMENTS} elements")
         if len(self._open) >= MAX_REPLY_DEPTH:
             raise ProtocolError(f"a reply is nested more than {MAX_REPLY_DEPTH} levels deep")
-        return _Open(count)
+        return _OpenAggregate(count)
 
     def _count_bytes(self, size: int) -> None:
         self._size += size + _ITEM_BYTES

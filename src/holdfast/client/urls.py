@@ -40,7 +40,7 @@ _HINTS: Final = {
 }
 
 
-class Target(msgspec.Struct, frozen=True, kw_only=True):
+class ServerTarget(msgspec.Struct, frozen=True, kw_only=True):
     """The parsed URL and arguments of `connect`."""
 
     host: str
@@ -57,7 +57,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     retries: int = CLIENT_RETRIES
 
     @classmethod
-    def parse(cls, url: str, **options: Any) -> "Target":
+    def parse(cls, url: str, **options: Any) -> "ServerTarget":
         """
         >>> Target.parse("holdfast://db:9000/shop?timeout=5", timeout=None).timeout
         5.0
@@ -96,7 +96,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         return options
 
     @classmethod
-    def _checked(cls, given: dict[str, Any]) -> "Target":
+    def _checked(cls, given: dict[str, Any]) -> "ServerTarget":
         try:
             target = msgspec.convert(given, cls, strict=False)
         except msgspec.ValidationError as error:

@@ -16,7 +16,7 @@ from holdfast.store import Store, Tx
 from holdfast.store import open as open_store
 from holdfast.tasks import Tasks, Worker
 
-__all__ = ["AppStore", "Refusal"]
+__all__ = ["AppStore", "LimitRefusal"]
 
 
 class AppStore:
@@ -90,7 +90,7 @@ class AppStore:
         self.close()
 
 
-class Refusal:
+class LimitRefusal:
     """The answer to a request that a limit refuses: its words and its headers."""
 
     def __init__(self, result: BatchResult) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from holdfast.contrib import app_store
-from holdfast.contrib.app_store import Refusal, by_address, error_answer, operations_of
+from holdfast.contrib.app_store import LimitRefusal, by_address, error_answer, operations_of
 from holdfast.errors import BadInput, HoldfastError, MissingDriver
 from holdfast.metrics.records import BatchResult
 from holdfast.store import Store, Tx
@@ -206,7 +206,7 @@ def _roll_back(transaction: Any) -> None:
 def _require(limiter: AppLimiter, entities: dict[str, Any], amount: int) -> None:
     result = limiter.try_all(operations_of(entities, amount))
     if not result.allowed:
-        refusal = Refusal(result)
+        refusal = LimitRefusal(result)
         answer = jsonify({"error": {"code": "limit_exceeded", "message": refusal.detail}})
         answer.status_code = 429
         answer.headers.extend(refusal.headers)

@@ -15,7 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.asgi import RateLimitMiddleware
 from holdfast.contrib import app_store
-from holdfast.contrib.app_store import Refusal, error_answer, operations_of, without_transaction
+from holdfast.contrib.app_store import (
+    LimitRefusal,
+    error_answer,
+    operations_of,
+    without_transaction,
+)
 from holdfast.errors import HoldfastError, MissingDriver
 from holdfast.metrics.records import BatchResult
 
@@ -92,7 +97,7 @@ class AppStore(app_store.AppStore):
         condition."""
         result = await limiter.try_all(operations_of(entities, amount))
         if not result.allowed:
-            refusal = Refusal(result)
+            refusal = LimitRefusal(result)
             raise HTTPException(429, refusal.detail, refusal.headers)
 
     @staticmethod

@@ -11,10 +11,10 @@ from holdfast.limits import MAX_COPIED_CALLS
 from holdfast.server import payloads
 
 if TYPE_CHECKING:
-    from holdfast.dashboard.visit import Call, Visit
+    from holdfast.dashboard.visit import RecordedCall, Visit
 
 
-class Copied(NamedTuple):
+class CopyableCalls(NamedTuple):
     """The calls of a page, as text to copy."""
 
     curl: str
@@ -22,17 +22,17 @@ class Copied(NamedTuple):
     json: str  # the address of their results
 
 
-def commands(visit: "Visit", calls: "list[Call]") -> Copied:
+def commands(visit: "Visit", calls: "list[RecordedCall]") -> CopyableCalls:
     """Returns the first `MAX_COPIED_CALLS` calls of a page as commands."""
     shown = calls[:MAX_COPIED_CALLS]
-    return Copied(
+    return CopyableCalls(
         curl="\n".join(_curl(visit, call) for call in shown),
         python="\n".join([_connect(visit), *(_python(call) for call in shown)]),
         json=visit.here(format="json"),
     )
 
 
-def as_json(calls: "list[Call]") -> bytes:
+def as_json(calls: "list[RecordedCall]") -> bytes:
     """Returns the calls of a page with their results, as the HTTP API would write them."""
     written = [
         {
@@ -45,7 +45,7 @@ def as_json(calls: "list[Call]") -> bytes:
     return msgspec.json.encode({"calls": written})
 
 
-def _curl(visit: "Visit", call: "Call") -> str:
+def _curl(visit: "Visit", call: "RecordedCall") -> str:
     base = f"{visit.api.scheme_of(visit.request)}://{_host(visit)}{visit.request.root}"
     space = quote(visit.space, safe="", errors="surrogateescape")
     url = f"{base}/{space}/{call.operation.full_name.replace('.', '/')}"
@@ -62,7 +62,7 @@ def _connect(visit: "Visit") -> str:
     return f'store = holdfast.connect("holdfast://{login}{where}"){space}'
 
 
-def _python(call: "Call") -> str:
+def _python(call: "RecordedCall") -> str:
     operation = call.operation
     kinds = operation.arguments  # in JSON an argument may be called `from`
     names = dict(zip(kinds.__struct_encode_fields__, kinds.__struct_fields__, strict=True))

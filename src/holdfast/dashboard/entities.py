@@ -46,7 +46,7 @@ async def entity_table(visit: Visit) -> HttpResponse:
     name = visit.names["table"]
     table = await table_of(visit, name)
     typed = typed_filters(visit)
-    answer = await _Answer.of(visit, table, typed)
+    answer = await _EntityPage.of(visit, table, typed)
     columns = _columns(table, answer.entities)
     rows = [
         [each.id, *(each.properties.get(column) for column in columns)] for each in answer.entities
@@ -72,7 +72,7 @@ async def table_of(visit: Visit, name: str) -> Table | None:
     return found
 
 
-class _Answer:
+class _EntityPage:
     """A page of entities; or the reason why there is none, and the index that is missing."""
 
     def __init__(self) -> None:
@@ -85,7 +85,7 @@ class _Answer:
         self.add_index = ""
 
     @classmethod
-    async def of(cls, visit: Visit, table: Table | None, typed: list[Typed]) -> "_Answer":
+    async def of(cls, visit: Visit, table: Table | None, typed: list[Typed]) -> "_EntityPage":
         answer = cls()
         try:
             await answer._read(visit, table, typed)

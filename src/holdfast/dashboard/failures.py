@@ -11,7 +11,7 @@ from holdfast.server.http_exchange import HttpResponse
 _HOURS = 24
 
 
-class Group(NamedTuple):
+class FailureGroup(NamedTuple):
     """A failure group; `by_hour` counts its newest jobs in each hour of the last day."""
 
     name: str
@@ -43,7 +43,7 @@ async def failures(visit: Visit) -> HttpResponse:
     )
 
 
-async def _group(visit: Visit, name: str, number: int) -> Group:
+async def _group(visit: Visit, name: str, number: int) -> FailureGroup:
     page = await visit.call("jobs.failed_in", group=name, count=MAX_GROUP_SAMPLE)
     jobs = await visit.call("jobs.multiget", ids=list(page.jobs)) if page.jobs else []
     oldest = await visit.call("jobs.dead_letters", match={"group": name}, count=1)
@@ -53,7 +53,7 @@ async def _group(visit: Visit, name: str, number: int) -> Group:
         if 0 <= hours < _HOURS:
             by_hour[_HOURS - 1 - hours] += 1
     first = oldest.jobs[0].failure.when if oldest.jobs and oldest.jobs[0].failure else None
-    return Group(name, number, jobs[0] if jobs else None, first, by_hour)
+    return FailureGroup(name, number, jobs[0] if jobs else None, first, by_hour)
 
 
 @page("failures/{group}", menu="failures")

@@ -13,7 +13,7 @@ from holdfast.server.http_exchange import HttpResponse
 Show: TypeAlias = Callable[[Visit], Awaitable[HttpResponse]]
 
 
-class Entry(NamedTuple):
+class PageRoute(NamedTuple):
     """A page or an action: `{name}` in its path matches one segment."""
 
     segments: tuple[str, ...]
@@ -32,8 +32,8 @@ class Entry(NamedTuple):
         return found
 
 
-PAGES: Final[list[Entry]] = []
-ACTIONS: Final[list[Entry]] = []
+PAGES: Final[list[PageRoute]] = []
+ACTIONS: Final[list[PageRoute]] = []
 
 
 def page(path: str, *, menu: str = "") -> Callable[[Show], Show]:
@@ -46,18 +46,18 @@ def action(path: str) -> Callable[[Show], Show]:
     return _adder(ACTIONS, path, "")
 
 
-def _adder(entries: list[Entry], path: str, menu: str) -> Callable[[Show], Show]:
+def _adder(entries: list[PageRoute], path: str, menu: str) -> Callable[[Show], Show]:
     segments = tuple(path.split("/")) if path else ()
 
     def add(show: Show) -> Show:
-        entries.append(Entry(segments, show, menu))
+        entries.append(PageRoute(segments, show, menu))
         entries.sort(key=lambda each: [segment[:1] == "{" for segment in each.segments])
         return show
 
     return add
 
 
-def find(entries: list[Entry], segments: list[str]) -> tuple[Entry, dict[str, str]] | None:
+def find(entries: list[PageRoute], segments: list[str]) -> tuple[PageRoute, dict[str, str]] | None:
     """Returns the entry of a path and the names in it; None if there is no such entry."""
     for entry in entries:
         found = entry.match(segments)

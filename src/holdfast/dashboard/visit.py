@@ -29,7 +29,7 @@ from holdfast.users import EVERYTHING
 _HTML = "text/html; charset=utf-8"
 
 
-class Call(NamedTuple):
+class RecordedCall(NamedTuple):
     """An operation that was called for a page."""
 
     operation: Operation
@@ -57,7 +57,7 @@ class Visit:
         self.menu = ""
         self.served: frozenset[str] = frozenset()  # the paths of all pages
         self.now = time.time()
-        self.calls: list[Call] = []
+        self.calls: list[RecordedCall] = []
         self.form: dict[str, str] = {}
         self.form_lists: dict[str, list[str]] = {}
 
@@ -75,7 +75,7 @@ class Visit:
             key: value for key, value in arguments.items() if value is not None or key in needed
         }
         result = await self.call_in(self.space, name, **given)
-        self.calls.append(Call(operation, given, result))
+        self.calls.append(RecordedCall(operation, given, result))
         return result
 
     async def call_in(self, space: str, name: str, /, **arguments: Any) -> Any:

@@ -76,7 +76,7 @@ def dump_page(
     return DumpPage(dump=b"".join(documents), entities=len(documents))
 
 
-def load(tx: Transaction, access: TableAccess, entities: "list[Numbered]") -> int:
+def load(tx: Transaction, access: TableAccess, entities: "list[NumberedEntity]") -> int:
     """Writes entities with their ids and expiries, replacing stored ones."""
     for begin in range(0, len(entities), LOAD_STEP_ENTITIES):
         writer = EntityWriter(tx, access)
@@ -115,14 +115,14 @@ def bounded(pieces: Iterable[bytes]) -> Iterator[bytes]:
         yield piece
 
 
-class Numbered(NamedTuple):
+class NumberedEntity(NamedTuple):
     """An entity of a dump, and the number of its line or document, from 1."""
 
     number: int
     entity: PutEntity
 
 
-class Records:
+class DumpRecords:
     """The records of a dump, one by one: lines of JSON, or BSON documents, whichever it holds."""
 
     def __init__(self, dump: Iterable[bytes]) -> None:
@@ -150,15 +150,15 @@ class Records:
             raise BadDump(error.message, unit=self.unit, number=number + 1) from None
 
 
-def batches(records: Records, size: int | None) -> Iterator[list[Numbered]]:
+def batches(records: DumpRecords, size: int | None) -> Iterator[list[NumberedEntity]]:
     """Yields the entities of a dump, `size` at a time; `BadDump` at the first that is damaged.
 
     Without a `size` they come all together, or not at all.
     """
-    batch: list[Numbered] = []
+    batch: list[NumberedEntity] = []
     try:
         for number, record in records:
-            batch.append(Numbered(number, _read(record, number, is_json=records.is_json)))
+            batch.append(NumberedEntity(number, _read(record, number, is_json=records.is_json)))
             if len(batch) == size:
                 yield batch
                 batch = []

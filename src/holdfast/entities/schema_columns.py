@@ -7,7 +7,7 @@ import yaml
 
 from holdfast.entities.linear_patterns import LinearPattern, NotLinear
 from holdfast.entities.schema import Column, ColumnAdmin
-from holdfast.entities.schema_text import Text, is_null
+from holdfast.entities.schema_text import SchemaText, is_null
 from holdfast.entities.schema_values import outside, read_value
 from holdfast.entities.types import COLUMN_KINDS, COLUMN_TYPES, ColumnType, Misfit
 
@@ -17,7 +17,9 @@ _FALLBACK: Final[ColumnType] = "Text"  # takes any value as it is written
 _ADMIN: Final = ("hidden", "readonly", "priority", "format")
 
 
-def read_column(text: Text, name: str, key: yaml.Node, body: yaml.Node, *, strict: bool) -> Column:
+def read_column(
+    text: SchemaText, name: str, key: yaml.Node, body: yaml.Node, *, strict: bool
+) -> Column:
     """Returns the column `name` with everything that its body says."""
     fields = text.fields(body, f"column {name}", _KEYS)
     if not isinstance(body, yaml.MappingNode) and not is_null(body):
@@ -46,7 +48,7 @@ def read_column(text: Text, name: str, key: yaml.Node, body: yaml.Node, *, stric
 
 
 def _read_type(
-    text: Text, column: str, node: yaml.Node | None, place: yaml.Node
+    text: SchemaText, column: str, node: yaml.Node | None, place: yaml.Node
 ) -> ColumnType | None:
     word = text.word(node, f"'type' of column {column}")
     for type in COLUMN_TYPES:
@@ -58,7 +60,7 @@ def _read_type(
 
 
 def _read_subtype(
-    text: Text, column: str, type: ColumnType | None, node: yaml.Node | None
+    text: SchemaText, column: str, type: ColumnType | None, node: yaml.Node | None
 ) -> ColumnType | None:
     if node is None or is_null(node):
         return None
@@ -72,7 +74,7 @@ def _read_subtype(
 
 
 def _read_choices(
-    text: Text,
+    text: SchemaText,
     column: str,
     type: ColumnType | None,
     subtype: ColumnType | None,
@@ -91,7 +93,7 @@ def _read_choices(
 
 
 def _read_default(
-    text: Text,
+    text: SchemaText,
     column: str,
     type: ColumnType | None,
     subtype: ColumnType | None,
@@ -113,7 +115,7 @@ def _read_default(
     return default
 
 
-def _read_pattern(text: Text, column: str, node: yaml.Node | None, *, strict: bool) -> str:
+def _read_pattern(text: SchemaText, column: str, node: yaml.Node | None, *, strict: bool) -> str:
     pattern = text.word(node, f"'must_match' of column {column}")
     if not strict or node is None:  # it has no effect
         return pattern
@@ -126,7 +128,7 @@ def _read_pattern(text: Text, column: str, node: yaml.Node | None, *, strict: bo
     return pattern
 
 
-def _read_admin(text: Text, column: str, node: yaml.Node | None) -> ColumnAdmin | None:
+def _read_admin(text: SchemaText, column: str, node: yaml.Node | None) -> ColumnAdmin | None:
     fields = text.fields(node, f"'adminOptions' of column {column}", _ADMIN)
     admin = ColumnAdmin(
         hidden=text.flag(fields.get("hidden"), "'hidden'"),

@@ -18,7 +18,7 @@ import yaml
 from holdfast.entities.schema import Column, Schema, Table, TableAdmin
 from holdfast.entities.schema_columns import read_column
 from holdfast.entities.schema_keys import read_indexes, read_primary
-from holdfast.entities.schema_text import Problem, SourcePlace, Text, kind
+from holdfast.entities.schema_text import Problem, SchemaText, SourcePlace, kind
 from holdfast.entities.schema_values import read_element
 from holdfast.entities.types import Misfit
 from holdfast.errors import InvalidEntitySchema
@@ -59,7 +59,7 @@ def read_schemas(sources: Iterable[tuple[str, str | bytes]]) -> Reading:
     reading = Reading([], [], {})
     tables: dict[str, list[Table]] = {}
     for file, content in sources:
-        text = Text(file, reading.problems)
+        text = SchemaText(file, reading.problems)
         before = len(reading.problems)
         root = text.compose(content)
         if root is not None:
@@ -87,7 +87,7 @@ def parse_schema(content: str | bytes, *, file: str = "schema") -> Schema:
 
 
 def _read_file(
-    text: Text,
+    text: SchemaText,
     root: yaml.Node,
     places: dict[tuple[str, ...], SourcePlace],
     tables: dict[str, list[Table]],
@@ -111,7 +111,11 @@ def _read_file(
 
 
 def _read_table(
-    text: Text, schema: str, name: str, body: yaml.Node, places: dict[tuple[str, ...], SourcePlace]
+    text: SchemaText,
+    schema: str,
+    name: str,
+    body: yaml.Node,
+    places: dict[tuple[str, ...], SourcePlace],
 ) -> Table:
     fields = text.fields(body, f"table {name}", _TABLE_KEYS)
     strict = text.flag(fields.get("strict"), "'strict'")
@@ -141,20 +145,22 @@ def _read_table(
     )
 
 
-def _check_name(text: Text, node: yaml.Node, name: str, what: str) -> None:
+def _check_name(text: SchemaText, node: yaml.Node, name: str, what: str) -> None:
     if not NAME.fullmatch(name):
         rule = "it must begin with a letter and go on with letters, digits and underscores"
         text.error(node, f"Invalid name '{name}' for a {what}: {rule}")
 
 
-def _loose(text: Text, node: yaml.Node) -> Any:
+def _loose(text: SchemaText, node: yaml.Node) -> Any:
     try:
         return read_element(text, node)
     except Misfit:
         return None  # options of a table mean nothing, so there is nothing to complain of
 
 
-def _read_admin(text: Text, node: yaml.Node | None, columns: list[Column]) -> TableAdmin | None:
+def _read_admin(
+    text: SchemaText, node: yaml.Node | None, columns: list[Column]
+) -> TableAdmin | None:
     fields = text.fields(node, "'adminOptions' of a table", ("listColumns", "searchBy"))
     listed = text.words(fields.get("listColumns"), "'listColumns'")
     if listed == tuple(sorted(column.name for column in columns)):

@@ -6,7 +6,7 @@ from typing import Final
 import yaml
 
 from holdfast.entities.schema import Column, Index, Primary
-from holdfast.entities.schema_text import Text
+from holdfast.entities.schema_text import SchemaText
 from holdfast.entities.types import COLUMN_KINDS
 from holdfast.yaml_text import shortened
 
@@ -15,7 +15,7 @@ _TYPES: Final = {"Random": "random", "Compound": "compound", "Simple": "simple"}
 
 
 def read_primary(
-    text: Text, table: str, columns: Sequence[Column], node: yaml.Node | None
+    text: SchemaText, table: str, columns: Sequence[Column], node: yaml.Node | None
 ) -> Primary:
     """Returns the primary key. Without a type it is compound when it has columns, else random."""
     fields = text.fields(node, f"'primary' of table {table}", _KEYS)
@@ -36,7 +36,7 @@ def read_primary(
 
 
 def read_indexes(
-    text: Text, schema: str, table: str, columns: Sequence[Column], node: yaml.Node | None
+    text: SchemaText, schema: str, table: str, columns: Sequence[Column], node: yaml.Node | None
 ) -> tuple[Index, ...]:
     """Returns the indexes in the order of the file."""
     indexes: dict[tuple[str, ...], Index] = {}
@@ -50,7 +50,7 @@ def read_indexes(
 
 
 def _read_index(
-    text: Text, schema: str, table: str, columns: Sequence[Column], node: yaml.Node
+    text: SchemaText, schema: str, table: str, columns: Sequence[Column], node: yaml.Node
 ) -> Index:
     fields = text.fields(node, f"an index of table {table}", _KEYS)
     options = text.fields(fields.get("options"), "'options' of an index", ("unique", "sparse"))
@@ -75,7 +75,7 @@ def _read_index(
 
 
 def _check_columns(
-    text: Text,
+    text: SchemaText,
     place: yaml.Node,
     table: str,
     columns: Sequence[Column],

@@ -41,7 +41,7 @@ class Problem(msgspec.Struct, frozen=True):
         return f"{self.place}: {mark}{self.message}"
 
 
-class Text:
+class SchemaText:
     """One schema file being read: its nodes, and the problems found so far."""
 
     def __init__(self, file: str, problems: list[Problem]) -> None:

@@ -9,12 +9,12 @@ from typing import Any
 
 import yaml
 
-from holdfast.entities.schema_text import Text, is_null, shown
+from holdfast.entities.schema_text import SchemaText, is_null, shown
 from holdfast.entities.types import COLUMN_KINDS, Misfit, Scalar, read_moment
 from holdfast.yaml_text import YamlProblem, scalar
 
 
-def read_value(text: Text, node: yaml.Node, type: str, subtype: str | None) -> Any:
+def read_value(text: SchemaText, node: yaml.Node, type: str, subtype: str | None) -> Any:
     """Returns the value of `node` in a column of `type`, a Set as a list; raises `Misfit`."""
     kind = COLUMN_KINDS[type]
     if kind.read is None:
@@ -29,14 +29,14 @@ def read_value(text: Text, node: yaml.Node, type: str, subtype: str | None) -> A
     return kind.read(Scalar(value, str(node.value), bool(node.style), shown(node)))
 
 
-def _entries(text: Text, node: yaml.Node, subtype: str | None) -> dict[str, Any]:
+def _entries(text: SchemaText, node: yaml.Node, subtype: str | None) -> dict[str, Any]:
     if not isinstance(node, yaml.MappingNode):
         raise Misfit(shown(node))
     entries = text.entries(node, "the default")
     return {name: read_element(text, value, subtype) for name, _, value in entries}
 
 
-def _elements(text: Text, node: yaml.Node, type: str, subtype: str | None) -> list[Any]:
+def _elements(text: SchemaText, node: yaml.Node, type: str, subtype: str | None) -> list[Any]:
     if not isinstance(node, yaml.SequenceNode):
         raise Misfit(shown(node))
     values = [read_element(text, item, subtype) for item in node.value]
@@ -47,7 +47,7 @@ def _elements(text: Text, node: yaml.Node, type: str, subtype: str | None) -> li
     return list(dict.fromkeys(values))
 
 
-def read_element(text: Text, node: yaml.Node, subtype: str | None = None) -> Any:
+def read_element(text: SchemaText, node: yaml.Node, subtype: str | None = None) -> Any:
     """Returns a value inside a container; without `subtype`, whatever YAML takes it for."""
     if is_null(node) and not (subtype and COLUMN_KINDS[subtype].is_text):
         return None

@@ -29,7 +29,7 @@ from holdfast.keys import pack_int
 from holdfast.limits import LOAD_STEP_ENTITIES
 
 if TYPE_CHECKING:
-    from holdfast.entities.dumps import Numbered
+    from holdfast.entities.dumps import NumberedEntity
 
     _PerCall = Entities
 else:
@@ -156,7 +156,7 @@ class StoreEntities(_PerCall):
         pieces = [dump] if isinstance(dump, bytes) else dump
         loaded = 0
         try:
-            records = dumps.Records(dumps.bounded(pieces) if atomic else pieces)
+            records = dumps.DumpRecords(dumps.bounded(pieces) if atomic else pieces)
             for batch in dumps.batches(records, None if atomic else LOAD_STEP_ENTITIES):
                 for step in self._load(table, batch, atomic=atomic):
                     loaded += step
@@ -196,7 +196,7 @@ class StoreEntities(_PerCall):
         """
         return self.load(table, [dump], atomic=atomic)
 
-    def _load(self, table: str, batch: "list[Numbered]", *, atomic: bool) -> Iterator[int]:
+    def _load(self, table: str, batch: "list[NumberedEntity]", *, atomic: bool) -> Iterator[int]:
         """Loads a batch at once; if an entity of it is refused, those before it."""
         from holdfast.entities import dumps
 

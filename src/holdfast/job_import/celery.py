@@ -12,15 +12,15 @@ from datetime import datetime
 from typing import Any, Final
 
 from holdfast.job_import.redis_reader import RedisReader
-from holdfast.job_import.task_names import TaskNames, Unfit, data_of
-from holdfast.job_import.transfer import Source
+from holdfast.job_import.task_names import TaskNames, UnfitArguments, data_of
+from holdfast.job_import.transfer import JobSource
 from holdfast.jobs.imports import ImportedJob
 
 _BINDING: Final = "_kombu.binding."
 _SEPARATOR: Final = b"\x06\x16"  # between the parts of a binding, and before a priority
 
 
-class CelerySource(Source):
+class CelerySource(JobSource):
     """A Redis that is the broker of Celery."""
 
     def __init__(self, redis: RedisReader, names: TaskNames) -> None:
@@ -57,7 +57,7 @@ class CelerySource(Source):
         for number, message in enumerate(messages):
             try:
                 job = self._job(queue, priority, message)
-            except (Unfit, ValueError, KeyError, TypeError) as why:
+            except (UnfitArguments, ValueError, KeyError, TypeError) as why:
                 self.leave_out(f"{number} of {queue}", str(why) or repr(why))
             else:
                 jobs += [] if job is None else [job]
@@ -73,7 +73,7 @@ class CelerySource(Source):
             return None
         start_by = _moment(headers.get("expires"))
         if 0 < start_by <= self._now:
-            raise Unfit("it has expired")
+            raise UnfitArguments("it has expired")
         args, kwargs = _arguments(message, properties)
         start = _moment(headers.get("eta"))
         return ImportedJob(
@@ -96,13 +96,15 @@ def _escaped(text: bytes) -> bytes:
 
 def _arguments(message: dict[str, Any], properties: dict[str, Any]) -> tuple[Any, Any]:
     if message.get("content-type") != "application/json":
-        raise Unfit(f"its arguments are {message.get('content-type')}, and not application/json")
+        raise UnfitArguments(
+            f"its arguments are {message.get('content-type')}, and not application/json"
+        )
     body = message["body"]
     if properties.get("body_encoding") == "base64":
         body = base64.b64decode(body)
     decoded = json.loads(body)
     if not isinstance(decoded, list) or len(decoded) < 2:
-        raise Unfit("its body is not that of a task")
+        raise UnfitArguments("its body is not that of a task")
     return decoded[0], decoded[1]
 
 

@@ -13,7 +13,7 @@ import msgspec
 
 from holdfast.errors import BadInput
 from holdfast.job_import.redis_reader import RedisReader
-from holdfast.job_import.transfer import Source
+from holdfast.job_import.transfer import JobSource
 from holdfast.jobs import Failure, HistoryEntry
 from holdfast.jobs.imports import (
     ImportedDay,
@@ -29,7 +29,7 @@ _TIERS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _STATES: Final = ("waiting", "stalled", "running", "scheduled", "depends", "failed", "complete")
 
 
-class QlessSource(Source):
+class QlessSource(JobSource):
     """A Redis with the keys of Qless."""
 
     def __init__(self, redis: RedisReader) -> None:

@@ -13,15 +13,15 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from holdfast.job_import.redis_reader import RedisReader
-from holdfast.job_import.task_names import TaskNames, Unfit, data_of
-from holdfast.job_import.transfer import Source
+from holdfast.job_import.task_names import TaskNames, UnfitArguments, data_of
+from holdfast.job_import.transfer import JobSource
 from holdfast.jobs.imports import ImportedJob
 from holdfast.limits import MAX_JOB_DATA_BYTES
 
 _QUEUE: Final = "rq:queue:"
 
 
-class RqSource(Source):
+class RqSource(JobSource):
     """A Redis with the keys of RQ."""
 
     def __init__(self, redis: RedisReader, names: TaskNames) -> None:
@@ -53,7 +53,7 @@ class RqSource(Source):
         ):
             try:
                 job = self._job(queue, id, found, starts[id])
-            except (Unfit, ValueError) as why:
+            except (UnfitArguments, ValueError) as why:
                 self.leave_out(id, str(why))
             else:
                 jobs += [] if job is None else [job]
@@ -63,10 +63,10 @@ class RqSource(Source):
         self, queue: str, id: str, found: dict[bytes, bytes], start: float
     ) -> ImportedJob | None:
         if not found:
-            raise Unfit("a queue lists it, but it does not exist")
+            raise UnfitArguments("a queue lists it, but it does not exist")
         function, instance, args, kwargs = _call_of(found.get(b"data", b""))
         if instance is not None:
-            raise Unfit("it calls a method of an object")
+            raise UnfitArguments("it calls a method of an object")
         task = self._names.get(function)
         if task is None:
             self.leave_out(id, f"the mapping file leaves {function} out")
@@ -93,11 +93,11 @@ def _call_of(data: bytes) -> tuple[str, Any, Any, Any]:
             _PlainUnpickler(io.BytesIO(data)).load() if data[:1] == b"\x80" else json.loads(data)
         )
     except pickle.UnpicklingError as error:
-        raise Unfit(str(error)) from None
+        raise UnfitArguments(str(error)) from None
     except (zlib.error, ValueError, EOFError, IndexError, KeyError, TypeError) as error:
-        raise Unfit(f"its call can't be read: {error}") from None
+        raise UnfitArguments(f"its call can't be read: {error}") from None
     if not isinstance(plain, list | tuple) or len(plain) != 4 or not isinstance(plain[0], str):
-        raise Unfit("its call is not that of a function")
+        raise UnfitArguments("its call is not that of a function")
     function, instance, args, kwargs = plain
     return function, instance, args, kwargs
 

@@ -51,16 +51,16 @@ class TaskNames:
         return self._names.get(name, TaskName(name=name))
 
 
-class Unfit(Exception):
+class UnfitArguments(Exception):
     """Arguments that can't be taken over; says why."""
 
 
 def data_of(task: TaskName, args: Any, kwargs: Any) -> str:
     """Returns the data of a task's job as JSON: its arguments by name."""
     if not isinstance(args, list | tuple) or not isinstance(kwargs, dict):
-        raise Unfit("its arguments are not a list and an object")
+        raise UnfitArguments("its arguments are not a list and an object")
     if len(args) > len(task.parameters):
-        raise Unfit(
+        raise UnfitArguments(
             f"it has {len(args)} positional arguments, and the mapping file names "
             f"{len(task.parameters)} parameters of {task.name}"
         )
@@ -69,7 +69,7 @@ def data_of(task: TaskName, args: Any, kwargs: Any) -> str:
     try:
         return json.dumps(named, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
-        raise Unfit(f"its arguments are not JSON: {error}") from None
+        raise UnfitArguments(f"its arguments are not JSON: {error}") from None
 
 
 def _refuse_many(value: Any) -> None:
@@ -79,7 +79,7 @@ def _refuse_many(value: Any) -> None:
     while waiting:
         left -= 1
         if left < 0:
-            raise Unfit(f"its arguments hold more than {MAX_IMPORTED_VALUES} values")
+            raise UnfitArguments(f"its arguments hold more than {MAX_IMPORTED_VALUES} values")
         each = waiting.pop()
         if isinstance(each, dict):
             waiting += each.values()

@@ -16,7 +16,7 @@ from holdfast.jobs.imports import ImportedDay, ImportedJob, ImportedRecurring, c
 from holdfast.limits import MAX_REPORTED_PROBLEMS
 
 
-class Source(ABC):
+class JobSource(ABC):
     """Where jobs come from. What can't be taken over is left out, with the reason."""
 
     def __init__(self) -> None:
@@ -69,7 +69,7 @@ class Transfer(msgspec.Struct, kw_only=True):
     problems: list[str] = msgspec.field(default_factory=list)
 
 
-def transfer(source: Source, jobs: Any, progress: Callable[[int], None]) -> Transfer:
+def transfer(source: JobSource, jobs: Any, progress: Callable[[int], None]) -> Transfer:
     """Takes over all that `source` has into `jobs`, the jobs of a store or of a client."""
     done = Transfer()
     for option, value in source.settings().items():

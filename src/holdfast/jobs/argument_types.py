@@ -35,7 +35,7 @@ EMPTY: Final = ()
 LARGEST_INT: Final = 2**63 - 1  # what a record can hold, and what a server accepts
 
 
-class Kind(NamedTuple):
+class ArgumentKind(NamedTuple):
     """The values that an argument may have: a test, words for it, and types that need no test.
 
     Without a test it may be anything.
@@ -49,9 +49,9 @@ class Kind(NamedTuple):
 class _Checks(NamedTuple):
     """The kinds of a method's arguments."""
 
-    in_order: tuple[tuple[str, Kind], ...]
-    by_name: dict[str, Kind]
-    star: tuple[str, Kind] | None
+    in_order: tuple[tuple[str, ArgumentKind], ...]
+    by_name: dict[str, ArgumentKind]
+    star: tuple[str, ArgumentKind] | None
 
 
 def check_argument_types(layer: Layer) -> Layer:
@@ -144,7 +144,7 @@ _DURATIONS: Final = {"delay", "interval", "lock_seconds", "offset", "timeout", "
 _IN_SECONDS: Final = "Durations are numbers of seconds: 60, or timedelta(...).total_seconds()."
 
 
-def _refusal(name: str, kind: Kind, value: Any) -> BadArgument:
+def _refusal(name: str, kind: ArgumentKind, value: Any) -> BadArgument:
     hint = _IN_SECONDS if name in _DURATIONS else None
     return BadArgument.named(name, f"must be {kind.words}, not {_shown(value)}", hint=hint)
 
@@ -159,8 +159,8 @@ def _shown(value: Any) -> str:
 @functools.cache
 def _checks_of(method: Callable[..., Any]) -> _Checks:
     hints = typing.get_type_hints(method)
-    in_order: list[tuple[str, Kind]] = []
-    by_name: dict[str, Kind] = {}
+    in_order: list[tuple[str, ArgumentKind]] = []
+    by_name: dict[str, ArgumentKind] = {}
     star = None
     for parameter in list(inspect.signature(method).parameters.values())[1:]:
         kind = kind_of(hints.get(parameter.name, Any))
@@ -177,7 +177,7 @@ def _checks_of(method: Callable[..., Any]) -> _Checks:
 
 
 @functools.cache
-def kind_of(hint: Any) -> Kind:
+def kind_of(hint: Any) -> ArgumentKind:
     """Returns the kind of values that a type means.
 
     >>> kind_of(int).fits(3), kind_of(int).fits("3"), kind_of(float | None).words
@@ -190,12 +190,12 @@ def kind_of(hint: Any) -> Kind:
     if origin in (Union, types.UnionType):
         return _either([kind_of(each) for each in arguments])
     if isinstance(origin, type) and issubclass(origin, Mapping):
-        return Kind(_is_object, "a dict with names as its keys")
+        return ArgumentKind(_is_object, "a dict with names as its keys")
     if isinstance(origin, type) and issubclass(origin, Collection):
         return _list_of(kind_of(arguments[0]))
     if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
         return _record(hint)
-    return Kind(None, "anything")
+    return ArgumentKind(None, "anything")
 
 
 def _is_text(value: Any) -> bool:
@@ -214,20 +214,20 @@ def _is_object(value: Any) -> bool:
     return type(value) is dict and all(map(_is_text, value))
 
 
-_PLAIN: Final[dict[Any, Kind]] = {
-    str: Kind(_is_text, "text", frozenset({str})),
-    int: Kind(_is_whole, "a whole number of 64 bits"),
-    float: Kind(_is_number, "a number"),
-    bool: Kind(lambda value: type(value) is bool, "True or False", frozenset({bool})),
-    type(None): Kind(lambda value: value is None, "None", frozenset({type(None)})),
+_PLAIN: Final[dict[Any, ArgumentKind]] = {
+    str: ArgumentKind(_is_text, "text", frozenset({str})),
+    int: ArgumentKind(_is_whole, "a whole number of 64 bits"),
+    float: ArgumentKind(_is_number, "a number"),
+    bool: ArgumentKind(lambda value: type(value) is bool, "True or False", frozenset({bool})),
+    type(None): ArgumentKind(lambda value: value is None, "None", frozenset({type(None)})),
 }
 
 
-def _either(kinds: list[Kind]) -> Kind:
+def _either(kinds: list[ArgumentKind]) -> ArgumentKind:
     known = [kind.fits for kind in kinds if kind.fits is not None]
     words = " or ".join(dict.fromkeys(kind.words for kind in kinds))
     if len(known) < len(kinds):
-        return Kind(None, words)
+        return ArgumentKind(None, words)
 
     def is_either(value: Any) -> bool:
         for fits in known:  # noqa: SIM110  # `any` would take twice as long
@@ -235,10 +235,10 @@ def _either(kinds: list[Kind]) -> Kind:
                 return True
         return False
 
-    return Kind(is_either, words, frozenset().union(*(kind.surely for kind in kinds)))
+    return ArgumentKind(is_either, words, frozenset().union(*(kind.surely for kind in kinds)))
 
 
-def _list_of(element: Kind) -> Kind:
+def _list_of(element: ArgumentKind) -> ArgumentKind:
     words = f"a list, each of them {element.words}"
     fits = element.fits
 
@@ -249,10 +249,10 @@ def _list_of(element: Kind) -> Kind:
             and (fits is None or all(map(fits, value)))
         )
 
-    return Kind(is_list, words)
+    return ArgumentKind(is_list, words)
 
 
-def _record(record: type[msgspec.Struct]) -> Kind:
+def _record(record: type[msgspec.Struct]) -> ArgumentKind:
     """Returns a record whose fields have their types; making one does not check them."""
     hints = typing.get_type_hints(record)
     checks = [(each.default, *kind_of(hints[each.name])) for each in fields(record)]
@@ -267,4 +267,4 @@ def _record(record: type[msgspec.Struct]) -> Kind:
                 return False
         return True
 
-    return Kind(is_record, f"a {record.__name__} with fields of its types")
+    return ArgumentKind(is_record, f"a {record.__name__} with fields of its types")

@@ -137,7 +137,7 @@ def pop(
     if expires is None:
         expires = now + (settings.heartbeat_of(queue) if settings.given else settings.heartbeat)
     jobs: list[JobRecord] = []
-    answer = _Answer(ledger) if count > 1 else None
+    answer = _AnswerSize(ledger) if count > 1 else None
     is_due = now >= record.wake
     if is_due:
         if grace_period is None:
@@ -179,7 +179,7 @@ def _take_away(ledger: "Ledger", jobs: list[JobRecord]) -> None:
         ledger.tx.delete(ledger.keys.held_job(job.worker, job.jid))
 
 
-class _Answer:
+class _AnswerSize:
     """Limits the bytes of data that the jobs of one pop have together.
 
     A pop returns fewer jobs rather than an error: a worker that asks for 100 jobs should get the
@@ -205,7 +205,7 @@ def _take_work(
     now: float,
     count: int,
     jobs: list[JobRecord],
-    answer: _Answer | None,
+    answer: _AnswerSize | None,
 ) -> bool:
     """Takes jobs from the work list until `jobs` has `count`, or as many as one answer holds.
 
@@ -353,7 +353,7 @@ def _reclaim(
     now: float,
     count: int,
     grace: float,
-    answer: _Answer | None,
+    answer: _AnswerSize | None,
     *,
     once: bool = False,
 ) -> list[JobRecord]:

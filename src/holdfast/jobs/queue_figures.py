@@ -138,6 +138,6 @@ def _first_times(ledger: "Ledger", keys: QueueKeys) -> Iterator[float]:
         begin = (keys.line(priority) if front else keys.front) + b"\xff"
 
 
-def _times(total: statistics.Total) -> TimesFigures:
+def _times(total: statistics.LifetimeTotal) -> TimesFigures:
     buckets = [sum(total.tiers[: statistics.bucket_of(bound)]) for bound in BOUNDS]
     return TimesFigures(count=total.number, sum=total.seconds, buckets=tuple(buckets))

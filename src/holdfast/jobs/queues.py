@@ -185,7 +185,7 @@ def _counts(ledger: "Ledger", keys: QueueKeys, name: str, now: float, due: int) 
     )
 
 
-def _limited(ledger: "Ledger", rate: rates.Rate, queue: str, now: float) -> float:
+def _limited(ledger: "Ledger", rate: rates.QueueRate, queue: str, now: float) -> float:
     """Returns in how many seconds the queue's rate lets a job go."""
     number, wait = rates.left(ledger, rate, now, queue)
     return 0.0 if number else wait

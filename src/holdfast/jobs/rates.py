@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _PREFIX: Final = "holdfast.jobs"
 
 
-class Rate(NamedTuple):
+class QueueRate(NamedTuple):
     """At most `jobs` in any `seconds`."""
 
     jobs: int
@@ -57,7 +57,7 @@ class RateLimiter(Protocol):
 MakeLimiter: TypeAlias = Callable[[Transaction], RateLimiter]
 
 
-def rate_from(text: str) -> Rate:
+def rate_from(text: str) -> QueueRate:
     """Reads a rate.
 
     >>> rate_from("100/60")
@@ -77,11 +77,11 @@ def rate_from(text: str) -> Rate:
             f"must be jobs per seconds, as in 100/60, not {shortened(text)}",
             hint=f"At most {MAX_JOB_RATE} jobs, in up to {MAX_JOB_RATE_SECONDS} seconds.",
         )
-    return Rate(int(count), seconds)
+    return QueueRate(int(count), seconds)
 
 
 def left(
-    ledger: "Ledger", rate: Rate, now: float, queue: str, rate_key: str = ""
+    ledger: "Ledger", rate: QueueRate, now: float, queue: str, rate_key: str = ""
 ) -> tuple[int, float]:
     """Returns how many jobs may start now, and in how many seconds the next one may.
 
@@ -102,7 +102,7 @@ def left(
 
 
 def charge(
-    ledger: "Ledger", rate: Rate, now: float, queue: str, rate_key: str = "", count: int = 1
+    ledger: "Ledger", rate: QueueRate, now: float, queue: str, rate_key: str = "", count: int = 1
 ) -> None:
     """Counts `count` jobs that start now. Reads 1 key, writes 2."""
     assert ledger.limiter is not None
@@ -120,14 +120,14 @@ def _operation(queue: str, rate_key: str, count: int) -> dict[str, Any]:
     return {"condition": "starts", "entity": entity, "amount": count}
 
 
-def _conditions(rate: Rate) -> dict[str, Any]:
+def _conditions(rate: QueueRate) -> dict[str, Any]:
     return {"starts": {"limit": rate.jobs, "window": rate.seconds}}
 
 
 # --- jobs that wait for the rate of their key -----------------------------------------------------
 
 
-def turn_of(ledger: "Ledger", job: "JobRecord", rate: Rate, now: float, wait: float) -> float:
+def turn_of(ledger: "Ledger", job: "JobRecord", rate: QueueRate, now: float, wait: float) -> float:
     """Returns when the job, which must wait for the rate of its key, should be tried again.
 
     `rate.jobs` jobs share each turn, so a job is set aside about once, however many wait.

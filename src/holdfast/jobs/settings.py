@@ -22,7 +22,7 @@ from holdfast.jobs.arguments import (
     shortened,
     tag_text,
 )
-from holdfast.jobs.rates import Rate, rate_from
+from holdfast.jobs.rates import QueueRate, rate_from
 from holdfast.limits import MAX_JOB_HISTORY_ENTRIES, MAX_STATS_TAGS
 
 if TYPE_CHECKING:
@@ -163,12 +163,12 @@ class JobSettings:
         own = self.given.get(f"{queue}-max-concurrency") if self.given else None
         return 0 if own is None else int(number_from(own) or 0)
 
-    def rate_of(self, queue: str) -> Rate | None:
+    def rate_of(self, queue: str) -> QueueRate | None:
         """Returns how many jobs of `queue` may start in a time; None is no limit."""
         own = self.given.get(f"{queue}{_RATE}")
         return None if own is None else _read_rate(own)
 
-    def key_rate_of(self, queue: str) -> Rate | None:
+    def key_rate_of(self, queue: str) -> QueueRate | None:
         """Returns the rate of each key of `queue`; None is no limit."""
         own = self.given.get(f"{queue}{_KEY_RATE}")
         return None if own is None else _read_rate(own)
@@ -189,7 +189,7 @@ def _read_tags(text: str) -> frozenset[str]:
 DEFAULTS: Final = JobSettings({})
 
 
-def _rate(text: str) -> Rate | None:
+def _rate(text: str) -> QueueRate | None:
     """Returns a rate that was set; None for a text that an older version accepted."""
     try:
         return rate_from(text)
@@ -197,7 +197,7 @@ def _rate(text: str) -> Rate | None:
         return None
 
 
-_read_rate: Final[Callable[[str], Rate | None]] = BoundedCache(_rate, entries=256).__getitem__
+_read_rate: Final[Callable[[str], QueueRate | None]] = BoundedCache(_rate, entries=256).__getitem__
 
 
 def _settings(value: bytes) -> JobSettings:

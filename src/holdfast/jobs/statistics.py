@@ -332,7 +332,7 @@ def tally(ledger: "Ledger", keys: QueueKeys, name: str, day: int, delta: int = 1
     ledger.tx.add(keys.tally(day, name), delta)
 
 
-class Total(NamedTuple):
+class LifetimeTotal(NamedTuple):
     """Times since a queue was created: their number, sum, and the buckets of all histograms."""
 
     number: int
@@ -343,8 +343,8 @@ class Total(NamedTuple):
 class Totals(NamedTuple):
     """Totals of a queue since it was created."""
 
-    wait: Total
-    run: Total
+    wait: LifetimeTotal
+    run: LifetimeTotal
     tallies: dict[str, int]
 
 
@@ -363,7 +363,7 @@ def totals(ledger: "Ledger", keys: QueueKeys) -> Totals:
     return Totals(wait, run, tallies)
 
 
-def _total(ledger: "Ledger", keys: QueueKeys, flow_key: bytes, kind: str) -> Total:
+def _total(ledger: "Ledger", keys: QueueKeys, flow_key: bytes, kind: str) -> LifetimeTotal:
     flow = ledger.tx.get(flow_key)
     summaries = [] if flow is None else [summary_of(flow)]
     summaries += [
@@ -379,7 +379,7 @@ def _total(ledger: "Ledger", keys: QueueKeys, flow_key: bytes, kind: str) -> Tot
         count += measured.count
         sum_of += measured.count * measured.mean
         tiers = [a + b for a, b in zip(tiers, measured.tiers(), strict=True)]
-    return Total(count, sum_of, tiers)
+    return LifetimeTotal(count, sum_of, tiers)
 
 
 def total_from(name: str, value: bytes) -> int:

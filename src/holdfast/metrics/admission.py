@@ -35,13 +35,13 @@ def decide(
     asked: list[CheckedOperation],
     namespace: str,
     now: float,
-) -> tuple[bool, list[tuple[CheckedOperation, "Group"]]]:
+) -> tuple[bool, list[tuple[CheckedOperation, "ConditionGroup"]]]:
     """Returns whether all operations are allowed, and the group of each. Reads only.
 
     Operations on the same condition and entity share a group, and the group's sum decides.
     """
-    groups: dict[tuple[str, bytes], Group] = {}
-    placed: list[tuple[CheckedOperation, Group]] = []
+    groups: dict[tuple[str, bytes], ConditionGroup] = {}
+    placed: list[tuple[CheckedOperation, ConditionGroup]] = []
     for operation in asked:
         condition, entity, amount = operation
         suffix = suffix_of(entity, namespace)
@@ -49,7 +49,7 @@ def decide(
         group = groups.get(which)
         if group is None:
             state = read_limit_state(reader, condition_keys[keys, condition], suffix, now)
-            group = groups[which] = Group(state)
+            group = groups[which] = ConditionGroup(state)
         group.amount += amount
         placed.append((operation, group))
     allowed = True
@@ -59,7 +59,7 @@ def decide(
     return allowed, placed
 
 
-class Group:
+class ConditionGroup:
     """The operations of a batch on one condition and one entity."""
 
     __slots__ = ("allowed", "amount", "counted", "prev_total", "state")
@@ -195,7 +195,9 @@ def _read_operation(plan: LimiterPlan, operation: Any) -> CheckedOperation:
     return read_operation(plan, name, entity, amount)
 
 
-def _batch_result(allowed: bool, placed: list[tuple[CheckedOperation, Group]]) -> BatchResult:
+def _batch_result(
+    allowed: bool, placed: list[tuple[CheckedOperation, ConditionGroup]]
+) -> BatchResult:
     results = [_result(asked, group) for asked, group in placed]
     if allowed:
         return BatchResult(allowed=True, retry_after=0.0, results=results)
@@ -205,7 +207,7 @@ def _batch_result(allowed: bool, placed: list[tuple[CheckedOperation, Group]]) -
     return BatchResult(allowed=allowed, retry_after=longest, results=results)
 
 
-def _result(asked: CheckedOperation, group: Group) -> LimitResult:
+def _result(asked: CheckedOperation, group: ConditionGroup) -> LimitResult:
     condition, _, amount = asked
     state = group.state
     return LimitResult(

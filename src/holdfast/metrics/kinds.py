@@ -33,7 +33,7 @@ class WriteOperation(NamedTuple):
     store: Callable[[Any, Transaction, bytes, Any, int, float], None]  # number, count and time
 
 
-class Kind(msgspec.Struct, frozen=True, kw_only=True):
+class MetricKind(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that the layer needs to know about a kind of metrics."""
 
     bind: Callable[[Keys, str, StoredSpec], Any]  # a metric under a prefix, for its operations
@@ -76,8 +76,8 @@ def _add(gauge: Gauge, tx: Transaction, suffix: bytes, units: int, count: int, a
     gauge.add(tx, suffix, units, at)
 
 
-KINDS: Final[dict[str, Kind]] = {
-    COUNTER: Kind(
+KINDS: Final[dict[str, MetricKind]] = {
+    COUNTER: MetricKind(
         bind=Counter,
         operations={"incr": WriteOperation(_check_units, _incr)},
         series_values=", ".join(counters.SERIES_VALUES),
@@ -87,7 +87,7 @@ KINDS: Final[dict[str, Kind]] = {
         family=counters.family,
         has_counters=True,
     ),
-    GAUGE: Kind(
+    GAUGE: MetricKind(
         bind=Gauge,
         operations={
             "set": WriteOperation(_check_signed_units, _set),
@@ -100,7 +100,7 @@ KINDS: Final[dict[str, Kind]] = {
         family=gauges.family,
         removers=gauges.REMOVERS,
     ),
-    DISTRIBUTION: Kind(
+    DISTRIBUTION: MetricKind(
         bind=Distribution,
         operations={"record": WriteOperation(_check_sample, Distribution.record)},
         series_values=f"{', '.join(distributions.SERIES_VALUES)} and quantiles such as p50",

@@ -75,7 +75,7 @@ class Request(Mapping[str, Any]):
         return len(self.raw)
 
 
-class Response(NamedTuple):
+class LimitResponse(NamedTuple):
     """A response that the middleware gives in place of the application."""
 
     status: int
@@ -129,10 +129,10 @@ class RequestLimits:
         """Returns the headers of an allowed request; none if the limiter could not be asked."""
         return [] if result is None else limit_headers(result.results, self._style)
 
-    def refusal(self, result: BatchResult) -> Response:
+    def refusal(self, result: BatchResult) -> LimitResponse:
         return denied(result, self._style)
 
-    def on_failure(self, error: Exception) -> Response | None:
+    def on_failure(self, error: Exception) -> LimitResponse | None:
         """Returns the response if the limiter can't be asked; None lets the request through."""
         logger.warning("the rate limiter failed: %s", error, exc_info=error)
         return unavailable() if self._on_error == "deny" else None
@@ -141,7 +141,7 @@ class RequestLimits:
 # --- answers ----------------------------------------------------------------------------------
 
 
-def denied(result: BatchResult, style: HeaderStyle = "ietf") -> Response:
+def denied(result: BatchResult, style: HeaderStyle = "ietf") -> LimitResponse:
     """Returns a 429 with a problem+json body, and `Retry-After` unless no wait would help."""
     seconds = None if result.retry_after is None else max(1, math.ceil(result.retry_after))
     names = ", ".join([found.condition for found in result.results if not found.allowed])
@@ -152,7 +152,7 @@ def denied(result: BatchResult, style: HeaderStyle = "ietf") -> Response:
     return _problem(429, "Too Many Requests", detail, headers, retry_after=seconds)
 
 
-def unavailable() -> Response:
+def unavailable() -> LimitResponse:
     """Returns a 503, for requests that must not pass while limits can't be checked."""
     return _problem(503, "Service Unavailable", "Rate limits can't be checked.", [])
 
@@ -178,11 +178,11 @@ def limit_headers(results: list[LimitResult], style: HeaderStyle) -> Headers:
     return found
 
 
-def _problem(status: int, title: str, detail: str, headers: Headers, **more: Any) -> Response:
+def _problem(status: int, title: str, detail: str, headers: Headers, **more: Any) -> LimitResponse:
     fields = {"type": "about:blank", "title": title, "status": status, "detail": detail, **more}
     body = json.dumps(fields).encode()
     length = ("Content-Length", str(len(body)))
-    return Response(status, [*headers, ("Content-Type", PROBLEM), length], body)
+    return LimitResponse(status, [*headers, ("Content-Type", PROBLEM), length], body)
 
 
 def _quoted(name: str) -> str:

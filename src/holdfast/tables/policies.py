@@ -31,7 +31,7 @@ if TYPE_CHECKING:  # both import this module
 Schema = dict[str, Any]
 
 
-class Member(NamedTuple):
+class PolicyMember(NamedTuple):
     """A member of a schema's policy besides its type: which numbers are valid, and its field."""
 
     field: str  # of `Policy`
@@ -52,11 +52,11 @@ class Member(NamedTuple):
 
 
 # In the order in which they are checked.
-MEMBERS: Final[dict[str, Member]] = {
-    "ttl": Member("ttl_ms", per_second=1000, above=0),
-    "grace_ttl": Member("grace_ms", per_second=1000, least=0),
-    "interval": Member("interval_ticks", per_second=10_000_000, above=0, least_units=1),
-    "count": Member("count"),
+MEMBERS: Final[dict[str, PolicyMember]] = {
+    "ttl": PolicyMember("ttl_ms", per_second=1000, above=0),
+    "grace_ttl": PolicyMember("grace_ms", per_second=1000, least=0),
+    "interval": PolicyMember("interval_ticks", per_second=10_000_000, above=0, least_units=1),
+    "count": PolicyMember("count"),
 }
 
 
@@ -201,7 +201,7 @@ def _is_number(value: Any) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e12
 
 
-def _check_duration(name: str, value: Any, member: Member) -> None:
+def _check_duration(name: str, value: Any, member: PolicyMember) -> None:
     # `normalise_policy` has accepted the text.
     number = seconds_of(value) if isinstance(value, str) else value
     least, above = member.least, member.above

@@ -11,9 +11,9 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from holdfast.tasks.options import Options
+from holdfast.tasks.options import TaskOptions
 from holdfast.tasks.outcomes import Fail, Settled
-from holdfast.tasks.parameters import Parameters
+from holdfast.tasks.parameters import TaskParameters
 from holdfast.tasks.registry import AnyTask, Tasks
 from holdfast.tasks.run import Run
 from holdfast.tasks.task import Task
@@ -33,7 +33,7 @@ class AllowedClasses(Tasks):
         found = super().find(name)
         if found is not None or not self._is_allowed(name):
             return found
-        return _ClassTask(_runner(name), name, Options(retry_on=()), self)
+        return _ClassTask(_runner(name), name, TaskOptions(retry_on=()), self)
 
     def _is_allowed(self, name: str) -> bool:
         return any(name == each or name.startswith(f"{each}.") for each in self._prefixes)
@@ -91,11 +91,11 @@ class _ClassTask(Task[Any, Any, Any, Any]):
     """A task whose function gets the whole job and no arguments."""
 
     @property
-    def parameters(self) -> Parameters:
+    def parameters(self) -> TaskParameters:
         return _WholeJob(self.function, self.name, ())
 
 
-class _WholeJob(Parameters):
+class _WholeJob(TaskParameters):
     def decode(self, data: Any) -> dict[str, Any]:
         return {}
 

@@ -20,7 +20,7 @@ import msgspec
 from holdfast.jobs.records import Job
 from holdfast.limits import TELL_SECONDS
 from holdfast.tasks.execution import Runtime
-from holdfast.tasks.loading import Source
+from holdfast.tasks.loading import WorkerSource
 from holdfast.tasks.pipes import receive, send
 from holdfast.tasks.run import Run
 from holdfast.tasks.worker_log import start_logging
@@ -36,7 +36,7 @@ def main(words: list[str]) -> None:
         signal.signal(name, signal.SIG_IGN)
     faulthandler.register(signal.SIGUSR1)
     jobs, reports = os.fdopen(int(words[0]), "rb"), os.fdopen(int(words[1]), "wb")
-    source = msgspec.json.decode(words[2], type=Source)
+    source = msgspec.json.decode(words[2], type=WorkerSource)
     start_logging()
     with contextlib.ExitStack() as opened:
         runtime = Runtime(source.tasks(), None, workdir=words[3])
@@ -47,7 +47,9 @@ def main(words: list[str]) -> None:
             _run(runtime, job, reports)
 
 
-def _open_store(runtime: Runtime, job: Job, source: Source, opened: contextlib.ExitStack) -> None:
+def _open_store(
+    runtime: Runtime, job: Job, source: WorkerSource, opened: contextlib.ExitStack
+) -> None:
     """Opens the store for the first task that needs it: a folder is faster while only one process
     has it open."""
     task = runtime.tasks.find(job.klass)

@@ -197,10 +197,10 @@ class Attempt:
 
     def _remember(self) -> None:
         """Loads what earlier runs of a workflow have remembered."""
-        from holdfast.tasks.workflow_memory import Memory  # most workers need none
+        from holdfast.tasks.workflow_memory import WorkflowMemory  # most workers need none
 
         assert self.task is not None
-        memory = Memory(
+        memory = WorkflowMemory(
             self.run,
             self.job,
             self._runtime.where,

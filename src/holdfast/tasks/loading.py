@@ -1,7 +1,7 @@
 """Loading: the registries that `holdfast worker MODULE[:registry]` names, and their store.
 
-A `Source` can be written as JSON, so that a child process loads the same tasks and opens the same
-store as its parent.
+A `WorkerSource` can be written as JSON, so that a child process loads the same tasks and opens the
+same store as its parent process.
 """
 
 import contextlib
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from holdfast.client.client import ClientSpace
     from holdfast.store import Space
 
-__all__ = ["Source", "load_registry"]
+__all__ = ["WorkerSource", "load_registry"]
 
 
-class Source(msgspec.Struct, frozen=True, kw_only=True):
+class WorkerSource(msgspec.Struct, frozen=True, kw_only=True):
     """The tasks of a worker and its store: a folder or engine URL, or a server."""
 
     targets: tuple[str, ...]

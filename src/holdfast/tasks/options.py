@@ -9,7 +9,7 @@ from holdfast.errors import BadTask
 from holdfast.jobs.records import Tag
 from holdfast.tasks.backoff import Backoff, backoff_of, exponential
 
-__all__ = ["Defaults", "Given", "Options", "options_of"]
+__all__ = ["Defaults", "Given", "TaskOptions", "options_of"]
 
 Unique: TypeAlias = bool | Callable[..., str]
 Errors: TypeAlias = tuple[type[BaseException], ...]
@@ -41,7 +41,7 @@ class Given(Defaults, total=False):
     name: str
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True):
+class TaskOptions(msgspec.Struct, frozen=True, kw_only=True):
     """All options of one task."""
 
     queue: str = DEFAULT_QUEUE
@@ -60,7 +60,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     max_concurrency: int = 0
 
 
-def options_of(defaults: Defaults, given: Defaults) -> Options:
+def options_of(defaults: Defaults, given: Defaults) -> TaskOptions:
     """Returns the options of a task; raises `BadTask` if one of them is invalid."""
     merged: dict[str, Any] = {**defaults, **given}
     merged.pop("name", None)
@@ -83,7 +83,7 @@ def options_of(defaults: Defaults, given: Defaults) -> Options:
             raise BadTask(f"{name} of a task must be above 0, not {merged[name]!r:.100}")
     if merged.get("retries", 0) < 0 or merged.get("max_concurrency", 0) < 0:
         raise BadTask("retries and max_concurrency of a task must be 0 or more")
-    return Options(**merged)
+    return TaskOptions(**merged)
 
 
 def _listed(name: str, given: Any) -> tuple[Any, ...]:

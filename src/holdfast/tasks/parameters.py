@@ -19,7 +19,7 @@ from holdfast.store import Tx
 from holdfast.tasks.run import HEADER, Run
 from holdfast.tasks.values import from_plain, to_plain
 
-__all__ = ["Parameters", "provided"]
+__all__ = ["TaskParameters", "provided"]
 
 Kind: TypeAlias = Literal["data", "run", "tx", "batch", "provided"]
 _BATCH: Final = ("holdfast.client.batches", "Batch")
@@ -50,7 +50,7 @@ class Parameter(NamedTuple):
     classes: tuple[type, ...] = ()  # what its values must be instances of, if that is simple
 
 
-class Parameters:
+class TaskParameters:
     """The parameters of one function."""
 
     def __init__(self, function: Callable[..., Any], name: str, provides: Collection[Any]) -> None:

@@ -18,7 +18,7 @@ from holdfast.errors import ProcessDied
 from holdfast.jobs.reports import Report
 from holdfast.limits import CRASH_BACKOFF_SECONDS, CRASH_LOOP_SECONDS
 from holdfast.tasks.execution import Attempt
-from holdfast.tasks.loading import Source
+from holdfast.tasks.loading import WorkerSource
 from holdfast.tasks.outcomes import Outcome
 from holdfast.tasks.pipes import receive, send
 from holdfast.tasks.run import Told
@@ -41,7 +41,7 @@ class ProcessSlot:
         name: str,
         number: int,
         done: Done,
-        source: Source,
+        source: WorkerSource,
         sandboxes: Sandboxes,
         *,
         max_jobs: int | None = None,
@@ -180,7 +180,7 @@ class _NextRun:
 class _Child:
     """A child process and its two pipes."""
 
-    def __init__(self, source: Source, sandboxes: Sandboxes, slot: int) -> None:
+    def __init__(self, source: WorkerSource, sandboxes: Sandboxes, slot: int) -> None:
         self._sandboxes = sandboxes
         self._folder = sandboxes.make(slot)  # a child that is killed can't remove its own sandbox
         job_end, self._job_pipe = os.pipe()

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 from holdfast.limits import MAX_UNSERVED_SHOWN, PEEKED_JOBS
 
 if TYPE_CHECKING:
-    from holdfast.tasks.loading import Source
+    from holdfast.tasks.loading import WorkerSource
     from holdfast.tasks.worker import Worker
 
 __all__ = ["start_message"]
 
 
-def start_message(worker: "Worker", source: "Source", where: Any) -> str:
+def start_message(worker: "Worker", source: "WorkerSource", where: Any) -> str:
     """Returns the lines that a worker prints when it starts."""
     tasks = worker.runtime.tasks
     kinds = Counter(slot.kind for slot in worker.slots)

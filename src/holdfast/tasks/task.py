@@ -10,8 +10,8 @@ import msgspec
 from holdfast.errors import BadTask
 from holdfast.jobs.records import NewJob, Tag
 from holdfast.tasks.handles import AsyncTaskJob, TaskJob
-from holdfast.tasks.options import Options
-from holdfast.tasks.parameters import Parameters
+from holdfast.tasks.options import TaskOptions
+from holdfast.tasks.parameters import TaskParameters
 from holdfast.tasks.run import HEADER
 from holdfast.tasks.values import from_plain
 
@@ -184,7 +184,7 @@ class Task(Puts[P, R], Generic[C, V, P, R]):
     """A function that workers run, under its name."""
 
     def __init__(
-        self, function: Callable[C, V], name: str, options: Options, context: Context
+        self, function: Callable[C, V], name: str, options: TaskOptions, context: Context
     ) -> None:
         super().__init__(self, PutOptions())
         self.function = function
@@ -248,9 +248,9 @@ class Task(Puts[P, R], Generic[C, V, P, R]):
         return Puts(self, given)
 
     @cached_property
-    def parameters(self) -> Parameters:
+    def parameters(self) -> TaskParameters:
         """The parameters, read from the annotations when they are first needed."""
-        return Parameters(self.function, self.name, self.context.providers.keys())
+        return TaskParameters(self.function, self.name, self.context.providers.keys())
 
     def decode_result(self, stored: Any) -> Any:
         """Returns a stored result as the type that the task returns."""

@@ -35,7 +35,7 @@ from holdfast.tasks.worker_figures import WorkerFigures
 if TYPE_CHECKING:
     from holdfast.client.client import ClientSpace
     from holdfast.store import Space
-    from holdfast.tasks.loading import Source
+    from holdfast.tasks.loading import WorkerSource
     from holdfast.tasks.registry import Tasks
 
 __all__ = ["Worker"]
@@ -67,7 +67,7 @@ class Worker:
         order: QueueOrder = strict,
         prefetch: int = MAX_PREFETCH,
         processes: int = 0,
-        source: "Source | None" = None,
+        source: "WorkerSource | None" = None,
         max_jobs: int | None = None,
         max_memory_bytes: int | None = None,
         workdir: str | None = None,
@@ -358,7 +358,9 @@ class Worker:
         self.runtime.close()
 
 
-def _check_slots(threads: int, async_slots: int, processes: int, source: "Source | None") -> None:
+def _check_slots(
+    threads: int, async_slots: int, processes: int, source: "WorkerSource | None"
+) -> None:
     if min(threads, async_slots, processes) < 0 or threads + async_slots + processes < 1:
         raise BadInput(f"a worker has at least 1 slot, not {threads} threads")
     if processes and source is None:

@@ -31,7 +31,7 @@ from holdfast.limits import (
 )
 from holdfast.tasks.announcements import memory_bytes
 from holdfast.tasks.health import HealthServer
-from holdfast.tasks.loading import Source
+from holdfast.tasks.loading import WorkerSource
 from holdfast.tasks.queue_order import order_of
 from holdfast.tasks.registry import Tasks
 from holdfast.tasks.start_message import start_message
@@ -49,7 +49,7 @@ T = TypeVar("T")
 class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The options of `holdfast worker`."""
 
-    source: Source
+    source: WorkerSource
     queues: tuple[str, ...] = ()  # those of the tasks, if none are given
     threads: int | None = None
     async_slots: int = 0

@@ -44,16 +44,16 @@ from holdfast.tasks.step_replay import (
 )
 from holdfast.tasks.task import Task, TaskCall
 from holdfast.tasks.values import to_plain
-from holdfast.tasks.workflow_verbs import Call, Verb, Write, drive, drive_async, no
+from holdfast.tasks.workflow_verbs import CallFunction, CallStore, Verb, drive, drive_async, no
 
-__all__ = ["Memory"]
+__all__ = ["WorkflowMemory"]
 
 _PAGE: Final = 1_000
 _size: Final = msgspec.json.Encoder().encode
 _LOST: Final = (JobLost, UnknownJob, WrongState)
 
 
-class Memory:
+class WorkflowMemory:
     """The steps of one workflow, in one run of it."""
 
     def __init__(
@@ -226,7 +226,7 @@ class Memory:
         attempts = 1 if known is None else known.attempts + 1
         begun = self._clock() if known is None else known.begun
         try:
-            value = yield Call(function)
+            value = yield CallFunction(function)
         except (Retry, Fail, Snooze):
             raise
         except Exception as error:
@@ -235,12 +235,12 @@ class Memory:
                 wait = 0.0 if backoff is None else max(0.0, float(backoff(attempts, error)))
                 self._park(msgspec.structs.replace(failed, ended=0.0), wait, message=failed.error)
             if retries:
-                yield Write(lambda: self._remember(failed))
+                yield CallStore(lambda: self._remember(failed))
             else:
                 self._raise_later(failed)
             raise
         step = self._done(number, name, begun, attempts, value)
-        yield Write(lambda: self._remember(step))
+        yield CallStore(lambda: self._remember(step))
         return value
 
     def _transacted(
@@ -275,7 +275,7 @@ class Memory:
             return value, report
 
         try:
-            value, report = yield Write(partial(self._commit, work))
+            value, report = yield CallStore(partial(self._commit, work))
         except Exception as error:
             if isinstance(error, _LOST) and _is_in(error, lost):
                 self._run.lose(error.code, str(error))
@@ -324,16 +324,16 @@ class Memory:
         patience = SIGNAL_WAIT_SECONDS if timeout is None else timeout
         until = now + patience if known is None else known.until
         step = Step(number=number, name=f"wait {signal}", begun=begun, until=until)
-        told = yield Write(lambda: self._where.jobs.signals(self._job.id))
+        told = yield CallStore(lambda: self._where.jobs.signals(self._job.id))
         first = next((each for each in told if each.name == signal), None)
         if first is not None:
             done = self._done(number, step.name, begun, 1, first.value)
-            yield Write(lambda: self._remember(done, took=signal, took_number=first.number))
+            yield CallStore(lambda: self._remember(done, took=signal, took_number=first.number))
             return first.value
         if now < until:
             self._park(step, until - now, awaits=signal, message=f"the workflow awaits {signal}")
         done = self._done(number, step.name, begun, 1, default)
-        yield Write(lambda: self._remember(done))
+        yield CallStore(lambda: self._remember(done))
         return default
 
     def _gathered(
@@ -358,20 +358,20 @@ class Memory:
             )
             told = f"the workflow waits for {len(ids)} children"
             self._park(step, 0, depends=ids, puts=puts, message=told)
-        found = yield Write(lambda: self._children(ids))
+        found = yield CallStore(lambda: self._children(ids))
         left = tuple(id for id, job in found.items() if job is not None and not is_settled(job))
         if left:
             self._park(
                 step, 0, depends=left, message=f"the workflow waits for {len(left)} children"
             )
-        results = yield Write(lambda: [self._result_of(id, job) for id, job in found.items()])
+        results = yield CallStore(lambda: [self._result_of(id, job) for id, job in found.items()])
         errors = [each for each in results if "error" in each]
         if errors and not return_errors:
             error = child_failed(errors[0])
             self._raise_later(self._failed(number, "gather", begun, 1, error))
             raise error
         done = self._done(number, "gather", begun, 1, results)
-        yield Write(lambda: self._remember(msgspec.structs.replace(done, children=ids)))
+        yield CallStore(lambda: self._remember(msgspec.structs.replace(done, children=ids)))
         return [gathered_value(each, decoders[at]) for at, each in enumerate(results)]
 
     def _children(self, ids: tuple[str, ...]) -> dict[str, Job | None]:

@@ -11,22 +11,22 @@ from typing import Any, NamedTuple
 
 from holdfast.errors import BadTask
 
-__all__ = ["Call", "Verb", "Write", "drive", "drive_async", "no"]
+__all__ = ["CallFunction", "CallStore", "Verb", "drive", "drive_async", "no"]
 
 
-class Call(NamedTuple):
+class CallFunction(NamedTuple):
     """Asks the driver to call the workflow's own function."""
 
     function: Callable[[], Any]
 
 
-class Write(NamedTuple):
+class CallStore(NamedTuple):
     """Asks the driver to call the store."""
 
     function: Callable[[], Any]
 
 
-Verb = Generator[Call | Write, Any, Any]
+Verb = Generator[CallFunction | CallStore, Any, Any]
 
 
 def drive(verb: Verb) -> Any:
@@ -53,7 +53,7 @@ async def drive_async(verb: Verb) -> Any:
         effect = next(verb)
         while True:
             try:
-                if isinstance(effect, Call) and inspect.iscoroutinefunction(
+                if isinstance(effect, CallFunction) and inspect.iscoroutinefunction(
                     getattr(effect.function, "func", effect.function)
                 ):
                     value = await effect.function()

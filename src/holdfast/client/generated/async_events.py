@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.client import conversions
 from holdfast.client.async_subscriptions import AsyncKeySubscription
-from holdfast.client.events import Total, steps
+from holdfast.client.events import StreamTotal, steps
 from holdfast.client.generated.events import AwaitedEvents
 from holdfast.events import AnyEvent, Query, Result
 from holdfast.events.layout import CHANGED
@@ -31,7 +31,7 @@ class AsyncEvents(AwaitedEvents):
         self, events: Iterable[AnyEvent], schema: str | None = None
     ) -> SendManyReply:
         """Ingests any number of events in bounded memory, a transaction for each 1,000."""
-        total = Total()
+        total = StreamTotal()
         for step in steps(events):
             total.add(await self.send_many(step, schema))
         return total.reply

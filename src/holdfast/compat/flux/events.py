@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-__all__ = ["FluxError", "Parameters", "event_of", "events_in", "leading_integer"]
+__all__ = ["FluxError", "FluxParameters", "event_of", "events_in", "leading_integer"]
 
 MAX_SCORE: Final = 2**31 - 1
 _LEADING_INTEGER: Final = re.compile(r"\s*([+-]?[0-9]+(?:_[0-9]+)*)")
@@ -51,7 +51,7 @@ def leading_integer(text: str) -> int:
     return int(found[1].replace("_", "")[:20]) if found else 0
 
 
-class Parameters:
+class FluxParameters:
     """The parameters of a request; an empty one counts as absent."""
 
     def __init__(self, pairs: Sequence[tuple[str, str]]) -> None:

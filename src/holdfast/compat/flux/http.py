@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
-from holdfast.compat.flux.events import FluxError, Parameters, event_of, events_in
+from holdfast.compat.flux.events import FluxError, FluxParameters, event_of, events_in
 from holdfast.errors import (
     BadInput,
     CountersWithoutTimes,
@@ -41,13 +41,13 @@ _ID: Final = re.compile(r"[0-9a-f]{8}")
 _FORM: Final = "application/x-www-form-urlencoded"
 
 
-class Call(NamedTuple):
+class FluxRequest(NamedTuple):
     """One request to the API."""
 
     api: HttpApi
     request: HttpRequest
     space: Space
-    parameters: Parameters
+    parameters: FluxParameters
     path: list[str]
     traced: TracedCall | None = None
 
@@ -59,7 +59,7 @@ class Call(NamedTuple):
         return await self.api.dispatcher.write(self.space, run)
 
 
-Handler = Callable[[Call], Coroutine[Any, Any, Any]]
+Handler = Callable[[FluxRequest], Coroutine[Any, Any, Any]]
 
 
 def json_answer(content: Any, status: int = 200) -> HttpResponse:
@@ -124,7 +124,7 @@ async def _answer(api: HttpApi, request: HttpRequest, name: str, path: list[str]
         )
     space = await api.dispatcher.space(name)
     traced = api.traced(request, f"flux.{handler.__name__}", name)
-    call = Call(api, request, space, Parameters(parameters), path, traced)
+    call = FluxRequest(api, request, space, FluxParameters(parameters), path, traced)
     answer = await ended_with(traced, handler(call))
     return HttpResponse(b"") if answer is None else json_answer(answer)
 
@@ -132,7 +132,7 @@ async def _answer(api: HttpApi, request: HttpRequest, name: str, path: list[str]
 # --- schemas and events -------------------------------------------------------------------------
 
 
-async def post_schema(call: Call) -> Any:
+async def post_schema(call: FluxRequest) -> Any:
     body = await call.request.body()
     id = sha1(body, usedforsecurity=False).hexdigest()[:8]
     try:
@@ -142,19 +142,19 @@ async def post_schema(call: Call) -> Any:
     return _schema(id)
 
 
-async def get_schemas(call: Call) -> Any:
+async def get_schemas(call: FluxRequest) -> Any:
     dialects = await call.look(lambda view: view.events.dialects())
     return [_schema(name) for name, dialect in dialects.items() if _is_id(name, dialect)]
 
 
-async def get_schema(call: Call) -> Any:
+async def get_schema(call: FluxRequest) -> Any:
     id = call.path[1]
     await _require_schema(call, id)
     schemas = await call.look(lambda view: view.events.schemas())
     return {"id": id, "schema": schemas[id]}
 
 
-async def post_events(call: Call) -> Any:
+async def post_events(call: FluxRequest) -> Any:
     """Sends events 1,000 at a time, in order; answers once all of them are committed."""
     id = call.path[1]
     await _require_schema(call, id)
@@ -172,7 +172,7 @@ async def post_events(call: Call) -> Any:
     return {"accepted": accepted, "errors": errors} if errors else None
 
 
-async def get_event(call: Call) -> Any:
+async def get_event(call: FluxRequest) -> Any:
     """Sends one event of the older form, whose attributes are parameters."""
     address = call.api.address_of(call.request)
     name, attributes = "/".join(call.path[1:]), call.parameters.attributes()
@@ -188,7 +188,7 @@ def _errors(reply: SendManyReply, begin: int) -> list[dict[str, Any]]:
     ]
 
 
-async def _require_schema(call: Call, id: str) -> None:
+async def _require_schema(call: FluxRequest, id: str) -> None:
     dialects = await call.look(lambda view: view.events.dialects())
     if not _is_id(id, dialects.get(id)):
         raise FluxError("Not Found", 404)
@@ -205,7 +205,7 @@ def _schema(id: str) -> dict[str, str]:
 # --- reads --------------------------------------------------------------------------------------
 
 
-async def get_query(call: Call) -> Any:
+async def get_query(call: FluxRequest) -> Any:
     parameters = call.parameters
     keys = parameters.keys()
     if not keys:
@@ -241,7 +241,7 @@ def _check_cursor(cursor: str | None) -> None:
         raise FluxError("invalid cursor") from None
 
 
-async def get_distinct(call: Call) -> Any:
+async def get_distinct(call: FluxRequest) -> Any:
     keys = _counted_keys(call)
     op = "intersection" if call.parameters.text("op") == "intersection" else "union"
     since = call.parameters.since()
@@ -263,7 +263,7 @@ def _count_members(view: View, keys: list[str], op: str, since: int | None) -> i
             return count
 
 
-async def post_distinct(call: Call) -> Any:
+async def post_distinct(call: FluxRequest) -> Any:
     keys = _counted_keys(call)
     _refuse_intersection(call)
     since = call.parameters.since()
@@ -272,7 +272,7 @@ async def post_distinct(call: Call) -> Any:
     return {"key": kept.key, "ttl": kept.ttl}
 
 
-async def get_gross(call: Call) -> Any:
+async def get_gross(call: FluxRequest) -> Any:
     keys = _counted_keys(call)
     _refuse_intersection(call)
     since = call.parameters.since()
@@ -282,7 +282,7 @@ async def get_gross(call: Call) -> Any:
         return {"count": await call.look(lambda view: _count_members(view, keys, "union", since))}
 
 
-async def get_top(call: Call) -> Any:
+async def get_top(call: FluxRequest) -> Any:
     key = call.parameters.text("key")
     wanted = call.parameters.integer("max_results") or 0
     if key is None:
@@ -300,7 +300,7 @@ async def get_top(call: Call) -> Any:
         return []
 
 
-async def get_up(call: Call) -> Any:
+async def get_up(call: FluxRequest) -> Any:
     """Reports whether the store accepts a commit."""
     try:
         await call.write(lambda tx: None)
@@ -309,7 +309,7 @@ async def get_up(call: Call) -> Any:
     return {"redis": True}
 
 
-def _counted_keys(call: Call) -> list[str]:
+def _counted_keys(call: FluxRequest) -> list[str]:
     if call.parameters.has("max_score"):
         raise FluxError("max_score not supported")
     keys = call.parameters.keys()
@@ -318,7 +318,7 @@ def _counted_keys(call: Call) -> list[str]:
     return keys
 
 
-def _refuse_intersection(call: Call) -> None:
+def _refuse_intersection(call: FluxRequest) -> None:
     if call.parameters.text("op") == "intersection":
         raise FluxError("intersection not supported")
 

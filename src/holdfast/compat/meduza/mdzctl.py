@@ -14,7 +14,7 @@ import click
 
 from holdfast.cli import gen
 from holdfast.cli.files import read_file, reading, title_of, writing
-from holdfast.cli.output import Failure, Output, json_option
+from holdfast.cli.output import CommandFailure, Output, json_option
 from holdfast.cli.root_group import Explaining
 from holdfast.cli.settings import read_file as read_settings
 from holdfast.cli.settings import settings
@@ -37,7 +37,7 @@ _files = click.option(
 )
 
 
-class Server:
+class ControlServer:
     """The HTTP port of a server."""
 
     def __init__(self, url: str, token: str | None, *, is_json: bool) -> None:
@@ -95,8 +95,8 @@ class Server:
         with self.ask(method, path, body, **parameters) as response:
             return response.read().decode(errors="replace")
 
-    def _failure(self, code: str, message: str, hint: str = "") -> Failure:
-        return Failure(code, message, hint, is_json=self._is_json)
+    def _failure(self, code: str, message: str, hint: str = "") -> CommandFailure:
+        return CommandFailure(code, message, hint, is_json=self._is_json)
 
 
 def _bare(url: str) -> str:
@@ -118,10 +118,10 @@ def _credentials(parts: SplitResult, token: str | None) -> dict[str, str]:
 
 
 def _server(command: F) -> F:
-    """Adds --server, --token and --json; the command gets a `Server` and an `Output`."""
+    """Adds --server, --token and --json; the command gets a `ControlServer` and an `Output`."""
 
     def call(out: Output, server: str, token: str | None, **more: Any) -> Any:
-        return command(Server(server, token, is_json=out.is_json), out, **more)
+        return command(ControlServer(server, token, is_json=out.is_json), out, **more)
 
     call.__doc__ = command.__doc__
     call.__click_params__ = getattr(command, "__click_params__", [])  # type: ignore[attr-defined]  # as click does
@@ -186,7 +186,7 @@ def check(out: Output, files: tuple[str, ...]) -> None:
 @_files
 @click.option("-n", "--name", metavar="NAME", help="Accepted and unused, as mdzctl does.")
 @_server
-def deploy(server: Server, out: Output, files: tuple[str, ...], name: str | None) -> None:
+def deploy(server: ControlServer, out: Output, files: tuple[str, ...], name: str | None) -> None:
     """Put schema files into force, one after the other.
 
     Example: mdzctl deploy -f shop.schema.yaml
@@ -194,14 +194,14 @@ def deploy(server: Server, out: Output, files: tuple[str, ...], name: str | None
     for file in files:
         said = server.answer("POST", "/deploy", read_file(file)).strip()
         if said != "OK":
-            raise Failure("refused", f"{title_of(file)}: {said}", "", is_json=out.is_json)
+            raise CommandFailure("refused", f"{title_of(file)}: {said}", "", is_json=out.is_json)
     out.result({"deployed": files}, lambda: out.say("Schema deployed successfully"))
 
 
 @command.command("schemadump")
 @click.option("-S", "--schema", required=True, metavar="NAME", help="The schema.")
 @_server
-def schemadump(server: Server, out: Output, schema: str) -> None:
+def schemadump(server: ControlServer, out: Output, schema: str) -> None:
     """Print a schema as it is deployed, with all defaults filled in.
 
     Example: mdzctl schemadump -S shop
@@ -211,7 +211,7 @@ def schemadump(server: Server, out: Output, schema: str) -> None:
 
 @command.command("confdump")
 @_server
-def confdump(server: Server, out: Output) -> None:
+def confdump(server: ControlServer, out: Output) -> None:
     """Print the configuration of the server.
 
     Example: mdzctl confdump -s http://localhost:9966
@@ -221,7 +221,7 @@ def confdump(server: Server, out: Output) -> None:
 
 @command.command("stats")
 @_server
-def stats(server: Server, out: Output) -> None:
+def stats(server: ControlServer, out: Output) -> None:
     """Print how large the tables are, and with --json how far their indexes have come.
 
     Example: mdzctl stats -s http://localhost:9966
@@ -242,7 +242,7 @@ def stats(server: Server, out: Output) -> None:
 )
 @_server
 def dump(
-    server: Server, out: Output, schema: str, table: str, output: str | None, kind: str
+    server: ControlServer, out: Output, schema: str, table: str, output: str | None, kind: str
 ) -> None:
     """Write the entities of a table to standard output, or to a file.
 
@@ -264,7 +264,7 @@ def dump(
 @_table
 @click.option("-f", "--file", default="-", metavar="FILE", help="A dump, or - for standard input.")
 @_server
-def load(server: Server, out: Output, schema: str, table: str, file: str) -> None:
+def load(server: ControlServer, out: Output, schema: str, table: str, file: str) -> None:
     """Read a dump into a table. Entities keep their ids and replace what is there.
 
     Example: mdzctl load -S shop -t Orders -f orders.bson
@@ -277,7 +277,7 @@ def load(server: Server, out: Output, schema: str, table: str, file: str) -> Non
 @command.command("drop")
 @_table
 @_server
-def drop(server: Server, out: Output, schema: str, table: str) -> None:
+def drop(server: ControlServer, out: Output, schema: str, table: str) -> None:
     """Delete all entities of a table; it stays deployed.
 
     Example: mdzctl drop -S shop -t Orders
@@ -289,7 +289,7 @@ def drop(server: Server, out: Output, schema: str, table: str) -> None:
 @command.command("repair")
 @_table
 @_server
-def repair(server: Server, out: Output, schema: str, table: str) -> None:
+def repair(server: ControlServer, out: Output, schema: str, table: str) -> None:
     """Compare the indexes of a table with its entities, and mend what differs.
 
     Example: mdzctl repair -S shop -t Orders

@@ -42,13 +42,13 @@ REPLY_TYPES: Final = {
 }
 
 
-class Tx(msgspec.Struct, frozen=True):
+class TxMessage(msgspec.Struct, frozen=True):
     """Several queries, on any tables, all or none."""
 
     queries: Sequence[Query]
 
 
-WireQuery: TypeAlias = Query | Tx
+WireQuery: TypeAlias = Query | TxMessage
 
 
 def reply_type(kind: str) -> str:
@@ -73,7 +73,7 @@ def read_query(kind: str, body: bytes) -> WireQuery:
     if kind == "TX":
         queries = documents(document, "queries")
         check_queries(len(queries))
-        return Tx([_inner_query(inner) for inner in queries])
+        return TxMessage([_inner_query(inner) for inner in queries])
     return _READERS[kind](document)
 
 
@@ -81,7 +81,7 @@ def execute(tx: Transaction, query: WireQuery) -> Any:
     """Runs the query on a transaction or, if it is a read, on a view. The result is for
     `write_reply`."""
     entities = Entities(tx, AnswerMeter())
-    if isinstance(query, Tx):
+    if isinstance(query, TxMessage):
         return [_execute(entities, inner) for inner in query.queries]
     return _execute(entities, query)
 
@@ -131,7 +131,7 @@ def _reply(query: WireQuery, result: Any, response: dict[str, Any]) -> dict[str,
                 document["skipped"] = Int64(result.skipped)
         case Del():
             document["num"] = Int64(result)
-        case Tx(queries):
+        case TxMessage(queries):
             pairs = zip(queries, result, strict=True)
             document["replies"] = [_reply(inner, part, _response(0)) for inner, part in pairs]
     return document

@@ -21,7 +21,7 @@ from holdfast.errors import (
 )
 from holdfast.redis_connection import RedisConnection
 
-__all__ = ["Refused", "Script"]
+__all__ = ["RefusedCommand", "Script"]
 
 # `Error running script (call to f_SHA): @user_script:1: user_script:1: TEXT` up to Redis 6, and
 # `user_script:1: TEXT script: SHA, on @user_script:1.` since.
@@ -38,7 +38,7 @@ _NEWER_HINT: Final = (
 )
 
 
-class Refused:
+class RefusedCommand:
     """The reply of a script that has refused a command: its text, and the corresponding error."""
 
     def __init__(self, reply: str) -> None:
@@ -69,7 +69,7 @@ class Script:
     def call(self, *words: Any) -> Any:
         """Returns the reply to a command; raises if it was refused."""
         [reply] = self.call_all([words])
-        if isinstance(reply, Refused):
+        if isinstance(reply, RefusedCommand):
             hint = _NEWER_HINT if _NEWER in reply.text else None
             raise reply.kind(reply.text, hint=hint)
         return reply
@@ -130,7 +130,7 @@ class Script:
             for n, reply in zip(again, done, strict=True):
                 replies[n] = reply
         return [
-            Refused(str(reply)) if isinstance(reply, hiredis.ReplyError) else reply
+            RefusedCommand(str(reply)) if isinstance(reply, hiredis.ReplyError) else reply
             for reply in replies
         ]
 

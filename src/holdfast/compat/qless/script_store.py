@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from holdfast.compat.qless.script import Refused, Script
+from holdfast.compat.qless.script import RefusedCommand, Script
 from holdfast.compat.qless.script_jobs import job_of, queues_of
 from holdfast.errors import BadInput
 from holdfast.jobs.history import RETRIED
@@ -178,7 +178,7 @@ class ScriptJobs:
         refused: list[Refusal] = []
         second: list[list[Any]] = []
         for report, reply in zip(reports, self._script.call_all(first), strict=True):
-            if isinstance(reply, Refused):
+            if isinstance(reply, RefusedCommand):
                 if reply.kind is BadInput:
                     raise BadInput(reply.text)
                 refused.append(Refusal(id=report.id, code=reply.kind.code, message=reply.text))
@@ -188,7 +188,7 @@ class ScriptJobs:
                 with self._lock:
                     self._held.pop(report.id, None)
         for reply in self._script.call_all(second):
-            if isinstance(reply, Refused) and reply.kind is BadInput:
+            if isinstance(reply, RefusedCommand) and reply.kind is BadInput:
                 raise BadInput(reply.text)
         return refused
 

@@ -16,7 +16,7 @@ from holdfast.tables.urls import decode_segment
 _NOT_IN_DOMAIN: Final = re.compile("[\x00-\x1f\x7f-\x9f/]")
 
 
-class Target(msgspec.Struct, frozen=True, kw_only=True):
+class TablePath(msgspec.Struct, frozen=True, kw_only=True):
     """A path below `/{domain}/sys/table`, decoded."""
 
     domain: str
@@ -26,7 +26,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     values: list[str] = []
 
 
-def parse_path(path: str | bytes) -> Target:
+def parse_path(path: str | bytes) -> TablePath:
     """Returns the target of a raw path.
 
     >>> parse_path("/en/sys/table/example/Tom/a%2Fb").values
@@ -41,14 +41,14 @@ def parse_path(path: str | bytes) -> Target:
     if not 1 <= len(domain.encode()) <= MAX_DOMAIN_BYTES or _NOT_IN_DOMAIN.search(domain):
         raise InvalidTablePath(f"Invalid domain {domain!r}")
     if len(segments) == 4 or segments[4:] == [""]:
-        return Target(domain=domain)
+        return TablePath(domain=domain)
     table = decode_segment(segments[4])
     if not table:
         raise InvalidTablePath("The path has an empty table name")
     if len(segments) == 5:
-        return Target(domain=domain, table=table)
+        return TablePath(domain=domain, table=table)
     index, values = _rest(segments[5:])
-    return Target(domain=domain, table=table, is_rows=True, index=index, values=values)
+    return TablePath(domain=domain, table=table, is_rows=True, index=index, values=values)
 
 
 def _rest(segments: list[str]) -> tuple[str | None, list[str]]:

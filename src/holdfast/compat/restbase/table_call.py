@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from holdfast.compat.restbase.paths import Target
+from holdfast.compat.restbase.paths import TablePath
 from holdfast.declarations import Role
 from holdfast.errors import (
     InvalidTablePath,
@@ -36,7 +36,7 @@ ROWS_HINT: Final = "Rows are at /{domain}/sys/table/{table}/, with a slash after
 class TableCall:
     """One HTTP request about the tables of a domain."""
 
-    def __init__(self, api: HttpApi, request: HttpRequest, target: Target, method: str) -> None:
+    def __init__(self, api: HttpApi, request: HttpRequest, target: TablePath, method: str) -> None:
         self.api = api
         self.request = request
         self.target = target

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.cache.backends.base import DEFAULT_TIMEOUT, BaseCache
 
-from holdfast.contrib.django.rows import Rows, RowsTx
+from holdfast.contrib.django.rows import RowsTx, ValueTable
 
 __all__ = ["HoldfastCache"]
 
@@ -20,7 +20,7 @@ class HoldfastCache(BaseCache):
 
     def __init__(self, location: str, params: dict[str, Any]) -> None:
         super().__init__(params)
-        self._rows = Rows("django-cache", location or "cache")
+        self._rows = ValueTable("django-cache", location or "cache")
 
     def add(
         self, key: Any, value: Any, timeout: Any = DEFAULT_TIMEOUT, version: Any = None

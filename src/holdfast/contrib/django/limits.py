@@ -5,7 +5,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from holdfast.contrib.app_store import Refusal, by_address, operations_of
+from holdfast.contrib.app_store import LimitRefusal, by_address, operations_of
 from holdfast.contrib.django.stores import open_store
 from holdfast.metrics.records import BatchResult
 from holdfast.store import Store
@@ -82,6 +82,6 @@ def _refused(result: BatchResult) -> Any:
         return None
     from django.http import JsonResponse
 
-    refusal = Refusal(result)
+    refusal = LimitRefusal(result)
     error = {"code": "limit_exceeded", "message": refusal.detail}
     return JsonResponse({"error": error}, status=429, headers=refusal.headers)

@@ -22,7 +22,7 @@ _SCHEMA: Final = {
 }
 
 
-class Rows:
+class ValueTable:
     """A table of values in the project's store; each call is one transaction."""
 
     def __init__(self, space: str, table: str) -> None:

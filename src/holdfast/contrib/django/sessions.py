@@ -7,7 +7,7 @@ from typing import Any
 
 from django.contrib.sessions.backends.base import CreateError, SessionBase, UpdateError
 
-from holdfast.contrib.django.rows import Rows, RowsTx
+from holdfast.contrib.django.rows import RowsTx, ValueTable
 
 __all__ = ["SessionStore"]
 
@@ -15,7 +15,7 @@ __all__ = ["SessionStore"]
 class SessionStore(SessionBase):
     """A session in the project's store."""
 
-    _rows = Rows("django-sessions", "sessions")
+    _rows = ValueTable("django-sessions", "sessions")
 
     def load(self) -> dict[str, Any]:
         """Returns the session's data; without any, forgets its key."""

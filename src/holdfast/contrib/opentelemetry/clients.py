@@ -14,7 +14,7 @@ from holdfast.client.calls import Call, refuse_no_text
 from holdfast.client.client import Client, ClientSpace
 from holdfast.client.generated.async_space import AsyncSpace
 from holdfast.client.pool import Pool
-from holdfast.client.urls import Target
+from holdfast.client.urls import ServerTarget
 from holdfast.contrib.opentelemetry.spans import Tracing
 
 T = TypeVar("T")
@@ -23,7 +23,7 @@ _AROUND_BATCH: Final = 2  # MULTI and EXEC are answered beside the operations
 _SIZE: Final = "db.operation.batch.size"
 
 
-def _server(target: Target) -> dict[str, str | int]:
+def _server(target: ServerTarget) -> dict[str, str | int]:
     return {"server.address": target.host, "server.port": target.port}
 
 
@@ -91,7 +91,7 @@ class TracedClient(TracedClientSpace, Client):
         return TracedClientSpace(self._pool, name, self._tracing)
 
 
-class TracedAsyncSpace(AsyncSpace):
+class TracedAsyncClientSpace(AsyncSpace):
     """A space of a server for programs that `await`, whose calls are spans."""
 
     def __init__(self, pool: AsyncPool, name: str, tracing: Tracing) -> None:
@@ -133,13 +133,13 @@ class TracedAsyncSpace(AsyncSpace):
         return rest if replies > 1 else rest[0]
 
 
-class TracedAsyncClient(TracedAsyncSpace, AsyncClient):
+class TracedAsyncClient(TracedAsyncClientSpace, AsyncClient):
     """A client for programs that `await`, whose calls are spans."""
 
     def __init__(self, client: AsyncClient, tracing: Tracing) -> None:
-        TracedAsyncSpace.__init__(self, client._pool, client.name, tracing)
+        TracedAsyncClientSpace.__init__(self, client._pool, client.name, tracing)
 
     def space(self, name: str) -> AsyncSpace:
         """Returns the space of that name; its first use creates it if it does not exist."""
         refuse_no_text(name, "the name of a space")
-        return TracedAsyncSpace(self._pool, name, self._tracing)
+        return TracedAsyncClientSpace(self._pool, name, self._tracing)

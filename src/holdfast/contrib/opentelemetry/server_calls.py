@@ -5,7 +5,13 @@ from typing import Any
 
 from opentelemetry import context, propagate, trace
 
-from holdfast.contrib.opentelemetry.spans import SCOPE, Commit, attributes_of, error_type, name_of
+from holdfast.contrib.opentelemetry.spans import (
+    SCOPE,
+    CommitSpan,
+    attributes_of,
+    error_type,
+    name_of,
+)
 from holdfast.version import VERSION
 
 
@@ -19,7 +25,7 @@ class ServerTracer:
 
     def __init__(self, tracer_provider: trace.TracerProvider | None = None) -> None:
         self._tracer = trace.get_tracer(SCOPE, VERSION, tracer_provider)
-        self._group: dict[Commit, None] = {}  # of the group that runs now, each once
+        self._group: dict[CommitSpan, None] = {}  # of the group that runs now, each once
 
     def begin(
         self, operation: str, space: str, protocol: str, carrier: Mapping[str, str]
@@ -43,7 +49,7 @@ class ServerTracer:
         for commit in group:
             commit.make_span(self._tracer, transactions)
 
-    def _note(self, commit: Commit) -> None:
+    def _note(self, commit: CommitSpan) -> None:
         self._group[commit] = None
 
 
@@ -51,7 +57,7 @@ class ServerCall:
     """One call of a server, until it is answered."""
 
     def __init__(
-        self, span: trace.Span, inside: context.Context, note: Callable[[Commit], None]
+        self, span: trace.Span, inside: context.Context, note: Callable[[CommitSpan], None]
     ) -> None:
         self._span = span
         self._inside = inside
@@ -68,7 +74,7 @@ class ServerCall:
 
     def around(self, work: Callable[[Any], Any]) -> Callable[[Any], Any]:
         """Returns the work of a transaction, whose commit becomes a span too."""
-        return Commit(self._inside).around(work, self._note)
+        return CommitSpan(self._inside).around(work, self._note)
 
     def end(self, error: BaseException | None) -> None:
         """Ends the span, with the code of the error if there is one."""

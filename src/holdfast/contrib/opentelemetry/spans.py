@@ -86,7 +86,7 @@ class Tracing:
             finally:
                 self._durations.record(time.perf_counter() - begin, measured)
 
-    def committed(self, commit: "Commit", transactions: int = 1) -> None:
+    def committed(self, commit: "CommitSpan", transactions: int = 1) -> None:
         """Makes a span of the time between the end of a transaction's work and now."""
         commit.make_span(self._tracer, transactions)
 
@@ -99,7 +99,7 @@ def _mark_failed(span: trace.Span, error: BaseException) -> None:
     span.set_status(trace.StatusCode.ERROR, str(error))
 
 
-class Commit:
+class CommitSpan:
     """One transaction from the end of its work until it is durable.
 
     Its work may run in another thread, together with that of others: it runs in the context of its
@@ -111,7 +111,7 @@ class Commit:
         self._began = 0  # by the clock of spans; 0 while its work has not ended
 
     def around(
-        self, work: Callable[[Any], T], ran: Callable[["Commit"], None] | None = None
+        self, work: Callable[[Any], T], ran: Callable[["CommitSpan"], None] | None = None
     ) -> Callable[[Any], T]:
         """Returns `work` in the context of its caller; `ran` is called each time it has ended."""
 
@@ -128,7 +128,7 @@ class Commit:
 
         return run
 
-    def made(self, began: int) -> "Commit":
+    def made(self, began: int) -> "CommitSpan":
         """Says that the work has ended at `began`."""
         self._began = began
         return self

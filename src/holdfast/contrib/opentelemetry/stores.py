@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from holdfast.async_store import AsyncStore, AsyncStoreSpace
 from holdfast.async_store.runs import AsyncRuns
 from holdfast.client.calls import Call
-from holdfast.contrib.opentelemetry.spans import Commit, Tracing
+from holdfast.contrib.opentelemetry.spans import CommitSpan, Tracing
 from holdfast.engine.contract import Outcome
 from holdfast.lazy_loading import Once
 from holdfast.store import Space, Store, Tx, View
@@ -192,11 +192,11 @@ class TracedRuns(AsyncRuns):
         super().__init__(store)
         self.tracing = tracing
         engine: Any = store.engine
-        self._note: Callable[[Commit], None] = engine.note
+        self._note: Callable[[CommitSpan], None] = engine.note
 
     def write(self, space: Space, work: Callable[[Tx], T]) -> "asyncio.Future[T]":
         """Runs a transaction in the next group."""
-        return super().write(space, Commit().around(work, self._note))
+        return super().write(space, CommitSpan().around(work, self._note))
 
 
 # --- commits --------------------------------------------------------------------------------------
@@ -210,14 +210,14 @@ class TracedEngine:
         self._tracing = tracing
         self.backend = getattr(engine, "backend", engine)  # says which kind of engine it is
         # Of the group that runs now, each once; `store.aio` runs one group at a time.
-        self._group: dict[Commit, None] = {}
+        self._group: dict[CommitSpan, None] = {}
 
-    def note(self, commit: Commit) -> None:
+    def note(self, commit: CommitSpan) -> None:
         """Adds a transaction of the group that runs now."""
         self._group[commit] = None
 
     def transact(self, work: Callable[[Any], T], *, space: bytes = b"") -> T:
-        commit = Commit()
+        commit = CommitSpan()
         result: T = self._engine.transact(commit.around(work), space=space)
         self._tracing.committed(commit)
         return result
@@ -233,7 +233,7 @@ class TracedEngine:
 
     @contextmanager
     def transaction(self, *, space: bytes = b"") -> Iterator[Any]:
-        commit = Commit()
+        commit = CommitSpan()
         with self._engine.transaction(space=space) as tx:
             yield tx
             commit.made(time.time_ns())

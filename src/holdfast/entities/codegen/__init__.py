@@ -11,7 +11,7 @@ from typing import Final, Literal
 import msgspec
 
 from holdfast.entities.codegen import golang, python, python_classic, typescript
-from holdfast.entities.codegen.names import Names, check_names, check_records
+from holdfast.entities.codegen.names import NamingRules, check_names, check_records
 from holdfast.entities.codegen.python_tree import check_python
 from holdfast.entities.schema import Schema
 from holdfast.entities.schema_text import SourcePlace
@@ -21,7 +21,7 @@ Language = Literal["py", "go", "ts"]
 Style = Literal["modern", "typed", "classic"]
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True):
+class CodegenOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Options of the output, besides its language."""
 
     style: Style = "modern"  # of Python: plain annotations, `Col[...]`, or the public client's
@@ -33,7 +33,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 def generate(
     schemas: Sequence[Schema],
     language: Language,
-    options: Options = Options(),  # noqa: B008  # frozen
+    options: CodegenOptions = CodegenOptions(),  # noqa: B008  # frozen
     *,
     places: Mapping[tuple[str, ...], SourcePlace] | None = None,
 ) -> str:
@@ -44,7 +44,7 @@ def generate(
     `places`, from a `Reading`, lets such problems name file and line.
     """
     writer = _WRITERS[language]
-    names = Names.of(language, options.style)
+    names = NamingRules.of(language, options.style)
     found = list(check_records(schemas)) or list(check_names(schemas, names))
     if language == "go" and not found:  # most clashes in Go follow from one that is named above
         found = [((), problem) for problem in golang.check(schemas, names, options.package)]
@@ -57,7 +57,7 @@ def generate(
     return writer(schemas, names, options)
 
 
-def _python(schemas: Sequence[Schema], names: Names, options: Options) -> str:
+def _python(schemas: Sequence[Schema], names: NamingRules, options: CodegenOptions) -> str:
     if options.style == "classic":
         source = python_classic.write(schemas, names)
     else:
@@ -65,15 +65,15 @@ def _python(schemas: Sequence[Schema], names: Names, options: Options) -> str:
     return check_python(source, schemas, names, options.style)
 
 
-def _go(schemas: Sequence[Schema], names: Names, options: Options) -> str:
+def _go(schemas: Sequence[Schema], names: NamingRules, options: CodegenOptions) -> str:
     return golang.write(schemas, names, package=options.package, meduza_types=options.meduza_types)
 
 
-def _typescript(schemas: Sequence[Schema], names: Names, options: Options) -> str:
+def _typescript(schemas: Sequence[Schema], names: NamingRules, options: CodegenOptions) -> str:
     return typescript.write(schemas, names, bigint=options.bigint)
 
 
-_WRITERS: Final[dict[Language, Callable[[Sequence[Schema], Names, Options], str]]] = {
+_WRITERS: Final[dict[Language, Callable[[Sequence[Schema], NamingRules, CodegenOptions], str]]] = {
     "py": _python,
     "go": _go,
     "ts": _typescript,

@@ -57,7 +57,7 @@ def comment_text(comment: str) -> list[str]:
     return lines
 
 
-class Names:
+class NamingRules:
     """The rules for names in one language, or in one style of it."""
 
     def __init__(
@@ -74,7 +74,7 @@ class Names:
         self._capital = capital
 
     @classmethod
-    def of(cls, language: str, style: str) -> "Names":
+    def of(cls, language: str, style: str) -> "NamingRules":
         if language == "go":
             return cls(GO_KEYWORDS | {"Id"}, prefix="holdfast", capital=True)
         if language == "ts":
@@ -99,7 +99,7 @@ class Names:
 Found = Iterator[tuple[tuple[str, ...], str]]
 
 
-def check_names(schemas: Sequence[Schema], names: Names) -> Found:
+def check_names(schemas: Sequence[Schema], names: NamingRules) -> Found:
     """Returns the names that can't be generated, each with the path of its table or column."""
     classes: dict[str, str] = {}
     for table in (table for schema in schemas for table in schema.tables):

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
-from holdfast.entities.codegen.names import Names, comment_text
+from holdfast.entities.codegen.names import NamingRules, comment_text
 from holdfast.entities.codegen.python_layout import (
-    Group,
+    Brackets,
     comment_lines,
     docstring,
     fits,
@@ -19,7 +19,7 @@ from holdfast.entities.schema import Column, Index, Schema, Table
 from holdfast.entities.types import COLUMN_KINDS, ColumnKind, is_now
 
 
-def write(schemas: Sequence[Schema], names: Names, *, typed: bool) -> str:
+def write(schemas: Sequence[Schema], names: NamingRules, *, typed: bool) -> str:
     """Returns the module: a docstring, the imports that it needs, and a class for each table."""
     tables = [table for schema in schemas for table in schema.tables]
     aliases = Aliases(tables, names)
@@ -83,7 +83,7 @@ def holds_moment(value: Any) -> bool:
 class Aliases:
     """Names for Literal types that are too long for the line of their column."""
 
-    def __init__(self, tables: Sequence[Table], names: Names) -> None:
+    def __init__(self, tables: Sequence[Table], names: NamingRules) -> None:
         self._taken = {names.model(table) for table in tables}
         self._taken |= {names.attribute(column) for table in tables for column in table.columns}
         self._names = names
@@ -100,10 +100,10 @@ class Aliases:
 
     def lines(self) -> Iterator[str]:
         for alias, column in self._found.items():
-            yield "\n".join(Group(f"{alias} = Literal[", _choices(column), "]").lines(0))
+            yield "\n".join(Brackets(f"{alias} = Literal[", _choices(column), "]").lines(0))
 
 
-def _class(table: Table, names: Names, aliases: Aliases, *, typed: bool) -> str:
+def _class(table: Table, names: NamingRules, aliases: Aliases, *, typed: bool) -> str:
     body: list[str] = []
     for column in table.columns:
         body += _column(table, column, names, typed, aliases)
@@ -111,42 +111,42 @@ def _class(table: Table, names: Names, aliases: Aliases, *, typed: bool) -> str:
         body = [*docstring(table.comment), *([""] if body else []), *body]
     if table.indexes:
         indexes = [_index(index) for index in table.indexes]
-        lines = Group("__indexes__ = (", indexes, ")", is_tuple=True).lines(4)
+        lines = Brackets("__indexes__ = (", indexes, ")", is_tuple=True).lines(4)
         body = [*body, *([""] if body else []), *lines]
-    header = Group(f"class {names.model(table)}(", ["Model", *_keywords(table)], "):")
+    header = Brackets(f"class {names.model(table)}(", ["Model", *_keywords(table)], "):")
     return "\n".join([*header.lines(0), *(body or ["    pass"])]) + "\n"
 
 
-def _keywords(table: Table) -> Iterator[str | Group]:
+def _keywords(table: Table) -> Iterator[str | Brackets]:
     yield f"schema={text(table.schema)}"
     yield f"table={text(table.name)}"
     if table.primary.type == "compound":
         columns = [text(column) for column in table.primary.columns]
-        yield Group("primary=(", columns, ")", is_tuple=True)
+        yield Brackets("primary=(", columns, ")", is_tuple=True)
     if table.primary.hashed:
         yield "hashed=True"
     if table.strict:
         yield "strict=True"
 
 
-def _index(index: Index) -> Group:
-    parts: list[str | Group] = [text(column) for column in index.columns]
+def _index(index: Index) -> Brackets:
+    parts: list[str | Brackets] = [text(column) for column in index.columns]
     if index.type == "compound" and len(index.columns) == 1:
         parts.append('type="compound"')
     parts += [f"{option}=True" for option in ("unique", "sparse") if getattr(index, option)]
-    return Group("index(", parts, ")")
+    return Brackets("index(", parts, ")")
 
 
 def _column(
-    table: Table, column: Column, names: Names, typed: bool, aliases: Aliases
+    table: Table, column: Column, names: NamingRules, typed: bool, aliases: Aliases
 ) -> Iterator[str]:
     attribute = names.attribute(column)
-    call = Group("column(", list(_arguments(column, attribute)), ")")
-    line = Group(f"{attribute}: {_annotation(column, typed)} = column(", call.parts, ")")
+    call = Brackets("column(", list(_arguments(column, attribute)), ")")
+    line = Brackets(f"{attribute}: {_annotation(column, typed)} = column(", call.parts, ")")
     first = line.lines(4)[0]
     if not fits(first) and literal_choices(column):
         annotation = _annotation(column, typed, aliases.add(table, column))
-        line = Group(f"{attribute}: {annotation} = column(", call.parts, ")")
+        line = Brackets(f"{attribute}: {annotation} = column(", call.parts, ")")
     lines = line.lines(4)
     comment = harmless(column.comment)
     beside = f"{lines[0]}  # {comment[0]}" if len(comment) == len(lines) == 1 else ""
@@ -157,7 +157,7 @@ def _column(
         yield from lines
 
 
-def _arguments(column: Column, attribute: str) -> Iterator[str | Group]:
+def _arguments(column: Column, attribute: str) -> Iterator[str | Brackets]:
     if attribute != column.name:
         yield text(column.name)
     if not column.kind.annotations:
@@ -170,12 +170,12 @@ def _arguments(column: Column, attribute: str) -> Iterator[str | Group]:
         yield f"max_len={column.max_len}"
     if column.choices and not literal_choices(column):
         choices = [literal(choice) for choice in column.choices]
-        yield Group("choices=(", choices, ")", is_tuple=True)
+        yield Brackets("choices=(", choices, ")", is_tuple=True)
     if column.default is not None:
         yield keyed("default=", _default(column))
 
 
-def _default(column: Column) -> str | Group:
+def _default(column: Column) -> str | Brackets:
     if is_now(column.type, column.default):
         return "now"
     if column.kind.is_container and not column.default:
@@ -187,7 +187,7 @@ def _annotation(column: Column, typed: bool, alias: str = "") -> str:
     if alias:
         name = alias
     elif literal_choices(column):
-        name = Group("Literal[", _choices(column), "]").flat()
+        name = Brackets("Literal[", _choices(column), "]").flat()
     else:
         name = plain_annotation(column)
     if is_optional(column):
@@ -213,5 +213,5 @@ def literal_choices(column: Column) -> bool:
     return column.kind.is_text and bool(column.choices)
 
 
-def _choices(column: Column) -> list[str | Group]:
+def _choices(column: Column) -> list[str | Brackets]:
     return [text(choice) for choice in column.choices]

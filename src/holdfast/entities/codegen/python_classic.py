@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
-from holdfast.entities.codegen.names import Names, comment_text
+from holdfast.entities.codegen.names import NamingRules, comment_text
 from holdfast.entities.codegen.python import holds_moment, title
 from holdfast.entities.codegen.python_layout import (
-    Group,
+    Brackets,
     comment_lines,
     docstring,
     fits,
@@ -17,7 +17,7 @@ from holdfast.entities.schema import Column, Schema, Table
 from holdfast.entities.types import is_now, meduza_type
 
 
-def write(schemas: Sequence[Schema], names: Names) -> str:
+def write(schemas: Sequence[Schema], names: NamingRules) -> str:
     """Returns the module, with a comment line at the start and the end of each schema."""
     head = f'"""{title(schemas)}"""\n'
     columns = [column for schema in schemas for table in schema.tables for column in table.columns]
@@ -40,11 +40,11 @@ def _imports(columns: Sequence[Column]) -> str:
     if used:
         source, parts = "from holdfast.meduza.columns import ", sorted(used)
         flat = source + ", ".join(parts)
-        lines += [flat] if fits(flat) else Group(f"{source}(", parts, ")").lines(0)
+        lines += [flat] if fits(flat) else Brackets(f"{source}(", parts, ")").lines(0)
     return "\n".join([*lines, ""])
 
 
-def _class(table: Table, names: Names) -> str:
+def _class(table: Table, names: NamingRules) -> str:
     lines = [f"class {names.model(table)}(Model):"]
     if comment_text(table.comment):
         lines += [*docstring(table.comment), ""]
@@ -54,26 +54,26 @@ def _class(table: Table, names: Names) -> str:
     for column in table.columns:
         lines += comment_lines(column.comment)
         called = f"{names.attribute(column)} = {meduza_type(column.type)}("
-        call = Group(called, list(_arguments(column)), ")")
+        call = Brackets(called, list(_arguments(column)), ")")
         lines += call.lines(4)
     return "\n".join([*lines, ""])
 
 
-def _arguments(column: Column) -> Iterator[str | Group]:
+def _arguments(column: Column) -> Iterator[str | Brackets]:
     yield text(column.name)
     if column.required:
         yield "required=True"
     if column.max_len is not None and column.kind.is_sized:
         yield f"maxLen={column.max_len}"
     if column.choices:
-        yield keyed("choices=", Group("[", [literal(choice) for choice in column.choices], "]"))
+        yield keyed("choices=", Brackets("[", [literal(choice) for choice in column.choices], "]"))
     if column.subtype:
         yield f"type={meduza_type(column.subtype)}()"
     if column.default is not None:
         yield keyed("default=", _default(column))
 
 
-def _default(column: Column) -> str | Group:
+def _default(column: Column) -> str | Brackets:
     if is_now(column.type, column.default):
         return f"{meduza_type(column.type)}.now"
     return literal(column.default, type=column.type, subtype=column.subtype)

@@ -17,11 +17,11 @@ _DIRECTIVE: Final = re.compile(
 _ESCAPES: Final = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
-class Group:
+class Brackets:
     """Brackets with parts in them, on one line if they fit, else a line for each part."""
 
     def __init__(
-        self, head: str, parts: Sequence["str | Group"], tail: str, *, is_tuple: bool = False
+        self, head: str, parts: Sequence["str | Brackets"], tail: str, *, is_tuple: bool = False
     ) -> None:
         self.head, self.parts, self.tail, self.is_tuple = head, parts, tail, is_tuple
 
@@ -72,7 +72,7 @@ def _escaped(character: str, quote: str) -> str:
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-def literal(value: Any, *, type: str = "", subtype: str | None = None) -> "str | Group":
+def literal(value: Any, *, type: str = "", subtype: str | None = None) -> "str | Brackets":
     """`value` of a column of this type as an expression; the list of a Set is written as a set."""
     if isinstance(value, str):
         return text(value)
@@ -89,13 +89,13 @@ def literal(value: Any, *, type: str = "", subtype: str | None = None) -> "str |
         if is_distinct and not value:
             return "set()"
         items = [literal(item, type=subtype or "") for item in value]
-        return Group("{", items, "}") if is_distinct else Group("[", items, "]")
+        return Brackets("{", items, "}") if is_distinct else Brackets("[", items, "]")
     if isinstance(value, dict):
         pairs = [
             keyed(f"{text(name)}: ", literal(one, type=subtype or ""))
             for name, one in value.items()
         ]
-        return Group("{", pairs, "}")
+        return Brackets("{", pairs, "}")
     return repr(value)
 
 
@@ -109,10 +109,10 @@ def _binary(value: bytes) -> str:
     return f"b{quote}{''.join(parts)}{quote}"
 
 
-def keyed(key: str, value: "str | Group") -> "str | Group":
+def keyed(key: str, value: "str | Brackets") -> "str | Brackets":
     """`key=value`, or `key: value` in a dict."""
-    if isinstance(value, Group):
-        return Group(f"{key}{value.head}", value.parts, value.tail, is_tuple=value.is_tuple)
+    if isinstance(value, Brackets):
+        return Brackets(f"{key}{value.head}", value.parts, value.tail, is_tuple=value.is_tuple)
     return f"{key}{value}"
 
 

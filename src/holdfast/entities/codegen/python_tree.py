@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from holdfast.entities.codegen.names import Names, comment_text
+from holdfast.entities.codegen.names import NamingRules, comment_text
 from holdfast.entities.codegen.python import is_optional, literal_choices, plain_annotation, title
 from holdfast.entities.codegen.python_layout import docstring_value
 from holdfast.entities.schema import Column, Index, Schema, Table
@@ -27,7 +27,7 @@ for _kind in COLUMN_KINDS.values():
     _IMPORTS.setdefault(_kind.python.__module__, set()).add(_kind.python.__name__)
 
 
-def check_python(source: str, schemas: Sequence[Schema], names: Names, style: str) -> str:
+def check_python(source: str, schemas: Sequence[Schema], names: NamingRules, style: str) -> str:
     """Returns `source` if it reads as the schemas say, else raises `InvalidEntitySchema`."""
     make = _classic if style == "classic" else _typed if style == "typed" else _modern
     wanted: list[ast.stmt] = [ast.Expr(ast.Constant(title(schemas)))]
@@ -80,7 +80,7 @@ class _Inlined(ast.NodeTransformer):
         return self._aliases.get(node.id, node) if isinstance(node.ctx, ast.Load) else node
 
 
-def _modern(table: Table, names: Names, *, typed: bool = False) -> ast.stmt:
+def _modern(table: Table, names: NamingRules, *, typed: bool = False) -> ast.stmt:
     columns = [
         ast.AnnAssign(
             target=ast.Name(id=names.attribute(column), ctx=ast.Store()),
@@ -104,11 +104,11 @@ def _modern(table: Table, names: Names, *, typed: bool = False) -> ast.stmt:
     return _class(names.model(table), keywords, body or [ast.Pass()])
 
 
-def _typed(table: Table, names: Names) -> ast.stmt:
+def _typed(table: Table, names: NamingRules) -> ast.stmt:
     return _modern(table, names, typed=True)
 
 
-def _classic(table: Table, names: Names) -> ast.stmt:
+def _classic(table: Table, names: NamingRules) -> ast.stmt:
     columns = [
         _assigned(names.attribute(column), _classic_column(column)) for column in table.columns
     ]

@@ -7,7 +7,7 @@ from datetime import datetime
 from importlib.resources import files
 from typing import Any, Final
 
-from holdfast.entities.codegen.names import Names, comment_text
+from holdfast.entities.codegen.names import NamingRules, comment_text
 from holdfast.entities.schema import Column, Index, Schema, Table
 from holdfast.entities.types import COLUMN_KINDS, ColumnKind
 
@@ -19,7 +19,7 @@ _HEAD: Final = """\
 """
 
 
-def write(schemas: Sequence[Schema], names: Names, *, bigint: bool) -> str:
+def write(schemas: Sequence[Schema], names: NamingRules, *, bigint: bool) -> str:
     """Returns the file: an interface and a constant for each table, then the client."""
     tables = [table for schema in schemas for table in schema.tables]
     # A statement before the first comment of a table: a comment at the very top can be a pragma.
@@ -33,7 +33,7 @@ def write(schemas: Sequence[Schema], names: Names, *, bigint: bool) -> str:
     return "\n".join([*parts, client.replace("$BIGINT", "true" if bigint else "false")])
 
 
-def _interface(table: Table, names: Names, *, bigint: bool) -> str:
+def _interface(table: Table, names: NamingRules, *, bigint: bool) -> str:
     lines = list(_comment(table.comment, ""))
     lines += [f"export interface {names.model(table)} {{", "  id: string;"]
     for column in table.columns:
@@ -72,7 +72,7 @@ def _plain(kind: ColumnKind, choices: tuple[Any, ...], *, bigint: bool) -> str:
     return name.format("unknown") if kind.is_container else name
 
 
-def _constant(table: Table, names: Names, *, bigint: bool) -> str:
+def _constant(table: Table, names: NamingRules, *, bigint: bool) -> str:
     primary = {
         "type": table.primary.type,
         "columns": list(table.primary.columns),

@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 
 from holdfast import wire as resp
 from holdfast.binding import Runner
-from holdfast.client.urls import Target
+from holdfast.client.urls import ServerTarget
 from holdfast.compat.meduza import wire
 from holdfast.compat.meduza.client.errors import ColumnValueError, MeduzaError, RequestError
 from holdfast.compat.meduza.client.queries import RESPONSES, PingQuery, Query, Response
@@ -160,7 +160,7 @@ def customConnector(
     """
     options: dict[str, Any] = {"user": user, "password": password}
     if "://" in host:
-        target = Target.parse(_HOLDFAST.sub("holdfast", host, count=1))
+        target = ServerTarget.parse(_HOLDFAST.sub("holdfast", host, count=1))
         host, port = target.host, target.port
         options = {
             "user": user or target.user,
