@@ -11,7 +11,7 @@ from holdfast.limits import MAX_COPIED_CALLS
 from holdfast.server import payloads
 
 if TYPE_CHECKING:
-    from holdfast.dashboard.visit import RecordedCall, Visit
+    from holdfast.dashboard.page_request import PageRequest, RecordedCall
 
 
 class CopyableCalls(NamedTuple):
@@ -22,13 +22,13 @@ class CopyableCalls(NamedTuple):
     json: str  # the address of their results
 
 
-def commands(visit: "Visit", calls: "list[RecordedCall]") -> CopyableCalls:
+def commands(request: "PageRequest", calls: "list[RecordedCall]") -> CopyableCalls:
     """Returns the first `MAX_COPIED_CALLS` calls of a page as commands."""
     shown = calls[:MAX_COPIED_CALLS]
     return CopyableCalls(
-        curl="\n".join(_curl(visit, call) for call in shown),
-        python="\n".join([_connect(visit), *(_python(call) for call in shown)]),
-        json=visit.here(format="json"),
+        curl="\n".join(_curl(request, call) for call in shown),
+        python="\n".join([_connect(request), *(_python(call) for call in shown)]),
+        json=request.here(format="json"),
     )
 
 
@@ -45,20 +45,20 @@ def as_json(calls: "list[RecordedCall]") -> bytes:
     return msgspec.json.encode({"calls": written})
 
 
-def _curl(visit: "Visit", call: "RecordedCall") -> str:
-    base = f"{visit.api.scheme_of(visit.request)}://{_host(visit)}{visit.request.root}"
-    space = quote(visit.space, safe="", errors="surrogateescape")
+def _curl(request: "PageRequest", call: "RecordedCall") -> str:
+    base = f"{request.api.scheme_of(request.http)}://{_host(request)}{request.http.root}"
+    space = quote(request.space, safe="", errors="surrogateescape")
     url = f"{base}/{space}/{call.operation.full_name.replace('.', '/')}"
     body = msgspec.json.encode(call.arguments).decode()
-    login = "" if visit.session.is_open else ' -H "Authorization: Bearer $TOKEN"'
+    login = "" if request.session.is_open else ' -H "Authorization: Bearer $TOKEN"'
     return f"curl {shlex.quote(url)} -d {shlex.quote(body)}{login}"
 
 
-def _connect(visit: "Visit") -> str:
-    resp = visit.api.dispatcher.resp_address
+def _connect(request: "PageRequest") -> str:
+    resp = request.api.dispatcher.resp_address
     where = "host:9977" if resp is None else str(resp.from_here)
-    login = "" if visit.session.is_open else f"{quote(visit.identity.name)}:TOKEN@"
-    space = "" if visit.space == DEFAULT_SPACE else f".space({visit.space!r})"
+    login = "" if request.session.is_open else f"{quote(request.identity.name)}:TOKEN@"
+    space = "" if request.space == DEFAULT_SPACE else f".space({request.space!r})"
     return f'store = holdfast.connect("holdfast://{login}{where}"){space}'
 
 
@@ -79,5 +79,5 @@ def _argument(star: str | None, name: str, value: Any) -> str:
     return f"{name}={value!r}"
 
 
-def _host(visit: "Visit") -> str:
-    return visit.request.headers.get("host", "localhost")
+def _host(request: "PageRequest") -> str:
+    return request.http.headers.get("host", "localhost")

@@ -10,8 +10,8 @@ from holdfast.dashboard.entity_filters import (
     missing_index,
     typed_filters,
 )
+from holdfast.dashboard.page_request import PageRequest
 from holdfast.dashboard.pages import action, page
-from holdfast.dashboard.visit import Visit
 from holdfast.entities.schema import Table
 from holdfast.errors import BadInput, HoldfastError, NoIndex
 from holdfast.limits import MAX_SHOWN_COLUMNS, MAX_SHOWN_FILTERS, ROWS_PER_PAGE, TABLES_PER_PAGE
@@ -19,18 +19,18 @@ from holdfast.server.http_exchange import HttpResponse
 
 
 @page("entities", menu="entities")
-async def entities(visit: Visit) -> HttpResponse:
+async def entities(request: PageRequest) -> HttpResponse:
     """Shows the tables of all schemas, with sizes and the states of their indexes."""
-    after = visit.parameter("cursor") or None
-    found = await visit.call("entities.stats", after=after, limit=TABLES_PER_PAGE + 1)
+    after = request.parameter("cursor") or None
+    found = await request.call("entities.stats", after=after, limit=TABLES_PER_PAGE + 1)
     stats = dict(list(found.items())[:TABLES_PER_PAGE])
-    schemas = await visit.call("entities.schemas")
+    schemas = await request.call("entities.schemas")
     rows = [
         (name, each.num_rows, each.data_size, each.keys_size, len(each.indexes))
         for name, each in stats.items()
     ]
     header = ("table", "entities", "data bytes", "key bytes", "indexes")
-    return await visit.render(
+    return await request.render(
         "entities.html",
         title="Entities",
         stats=stats,
@@ -41,21 +41,21 @@ async def entities(visit: Visit) -> HttpResponse:
 
 
 @page("entities/{table}", menu="entities")
-async def entity_table(visit: Visit) -> HttpResponse:
+async def entity_table(request: PageRequest) -> HttpResponse:
     """Shows the entities of a table, all by id or those that filters select by an index."""
-    name = visit.names["table"]
-    table = await table_of(visit, name)
-    typed = typed_filters(visit)
-    answer = await _EntityPage.of(visit, table, typed)
+    name = request.names["table"]
+    table = await table_of(request, name)
+    typed = typed_filters(request)
+    answer = await _EntityPage.of(request, table, typed)
     columns = _columns(table, answer.entities)
     rows = [
         [each.id, *(each.properties.get(column) for column in columns)] for each in answer.entities
     ]
-    return await visit.render(
+    return await request.render(
         "entity_table.html",
         title=name,
         table=table,
-        count=await visit.call("entities.count", table=name),
+        count=await request.call("entities.count", table=name),
         typed=typed,
         blank=min(1, MAX_SHOWN_FILTERS - len(typed)),
         operators=OPERATORS,
@@ -65,9 +65,9 @@ async def entity_table(visit: Visit) -> HttpResponse:
     )
 
 
-async def table_of(visit: Visit, name: str) -> Table | None:
+async def table_of(request: PageRequest, name: str) -> Table | None:
     """Returns the deployed table; None if its schema no longer exists."""
-    schema = await visit.call("entities.schema", name=name.partition(".")[0])
+    schema = await request.call("entities.schema", name=name.partition(".")[0])
     found: Table | None = schema.table(name.partition(".")[2]) if schema else None
     return found
 
@@ -85,32 +85,34 @@ class _EntityPage:
         self.add_index = ""
 
     @classmethod
-    async def of(cls, visit: Visit, table: Table | None, typed: list[Typed]) -> "_EntityPage":
+    async def of(
+        cls, request: PageRequest, table: Table | None, typed: list[Typed]
+    ) -> "_EntityPage":
         answer = cls()
         try:
-            await answer._read(visit, table, typed)
+            await answer._read(request, table, typed)
         except NoIndex as error:
             answer.problem = error
             if table is not None:
-                index = missing_index(typed, visit.parameter("order"))
+                index = missing_index(typed, request.parameter("order"))
                 answer.yaml = index_as_yaml(table, index)
                 answer.add_index = ",".join(index.columns)
         except BadInput as error:
             answer.problem = error
         return answer
 
-    async def _read(self, visit: Visit, table: Table | None, typed: list[Typed]) -> None:
-        cursor, order = visit.parameter("cursor"), visit.parameter("order")
+    async def _read(self, request: PageRequest, table: Table | None, typed: list[Typed]) -> None:
+        cursor, order = request.parameter("cursor"), request.parameter("order")
         by_index = bool(typed) or bool(order)
         filters = as_filters(table, typed)
         if not filters and cursor and not by_index:
             filters = [{"property": "id", "op": ">", "values": [cursor]}]
         skipped = int(cursor) if by_index and cursor.isdecimal() else 0
-        found = await visit.call(
+        found = await request.call(
             "entities.select",
-            table=visit.names["table"],
+            table=request.names["table"],
             filters=filters or [{"property": "id", "op": "ALL"}],
-            order={"by": order, "asc": visit.parameter("down") == ""} if order else None,
+            order={"by": order, "asc": request.parameter("down") == ""} if order else None,
             offset=skipped or None,
             limit=ROWS_PER_PAGE + 1,
             count=by_index,
@@ -132,11 +134,11 @@ def _columns(table: Table | None, entities: list[Any]) -> list[str]:
 
 
 @action("entities/{table}/delete")
-async def delete(visit: Visit) -> HttpResponse:
+async def delete(request: PageRequest) -> HttpResponse:
     """Deletes the entities with these ids."""
-    table, ids = visit.names["table"], visit.form_lists.get("id", [])
+    table, ids = request.names["table"], request.form_lists.get("id", [])
     if not ids:
-        return visit.leave(visit.link("entities", table), "Nothing was selected.")
+        return request.leave(request.link("entities", table), "Nothing was selected.")
     filters = [{"property": "id", "op": "IN", "values": ids}]
-    number = await visit.call("entities.delete", table=table, filters=filters)
-    return visit.leave(visit.link("entities", table), f"Deleted {number:,} entities.")
+    number = await request.call("entities.delete", table=table, filters=filters)
+    return request.leave(request.link("entities", table), f"Deleted {number:,} entities.")

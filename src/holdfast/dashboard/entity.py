@@ -7,8 +7,8 @@ from typing import Any, Final
 import msgspec
 
 from holdfast.dashboard.entities import table_of
+from holdfast.dashboard.page_request import PageRequest
 from holdfast.dashboard.pages import action, page
-from holdfast.dashboard.visit import Visit
 from holdfast.errors import BadInput, NotFound
 from holdfast.operations import find
 from holdfast.server import payloads
@@ -19,29 +19,29 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @page("entities/{table}/new", menu="entities")
-async def new_entity(visit: Visit) -> HttpResponse:
+async def new_entity(request: PageRequest) -> HttpResponse:
     """Shows the form that puts an entity."""
-    table = await table_of(visit, visit.names["table"])
+    table = await table_of(request, request.names["table"])
     properties = {column.name: None for column in table.columns} if table else {}
-    return await visit.render(
+    return await request.render(
         "entity_new.html",
-        title=f"New entity of {visit.names['table']}",
+        title=f"New entity of {request.names['table']}",
         text=_json(properties),
         table=table,
     )
 
 
 @page("entities/{table}/ids/{id}", menu="entities")
-async def entity(visit: Visit) -> HttpResponse:
+async def entity(request: PageRequest) -> HttpResponse:
     """Shows one entity."""
-    name, id = visit.names["table"], visit.names["id"]
-    found = await visit.call("entities.get", table=name, ids=[id])
+    name, id = request.names["table"], request.names["id"]
+    found = await request.call("entities.get", table=name, ids=[id])
     if not found:
         raise NotFound(f"{name} has no entity {id!r:.200}")
-    table = await table_of(visit, name)
+    table = await table_of(request, name)
     [written] = payloads.travelling(find("entities", "get"), found, is_json=True)
     properties = {each: relaxed(value) for each, value in written.properties.items()}
-    return await visit.render(
+    return await request.render(
         "entity.html",
         title=id,
         entity=found[0],
@@ -54,23 +54,23 @@ async def entity(visit: Visit) -> HttpResponse:
 
 
 @action("entities/{table}/put")
-async def put(visit: Visit) -> HttpResponse:
+async def put(request: PageRequest) -> HttpResponse:
     """Puts an entity; with `version`, only over that version of it."""
-    name, id = visit.names["table"], visit.form.get("id", "")
+    name, id = request.names["table"], request.form.get("id", "")
     try:
-        properties = msgspec.json.decode(visit.form.get("properties", ""))
+        properties = msgspec.json.decode(request.form.get("properties", ""))
     except msgspec.DecodeError as error:
         raise BadInput(f"the properties are not JSON: {error}") from None
     if not isinstance(properties, dict):
         raise BadInput("the properties are not an object")
-    version = visit.form.get("version", "")
+    version = request.form.get("version", "")
     entity: dict[str, Any] = {"properties": properties}
     if id:
         entity["id"] = id
     if version.isdecimal():
         entity["if_version"] = int(version)
-    [id] = await visit.call("entities.put", table=name, entities=[entity], mode="replace")
-    return visit.leave(visit.link("entities", name, "ids", id), f"Put {id}.")
+    [id] = await request.call("entities.put", table=name, entities=[entity], mode="replace")
+    return request.leave(request.link("entities", name, "ids", id), f"Put {id}.")
 
 
 def relaxed(value: Any) -> Any:

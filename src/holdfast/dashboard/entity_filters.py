@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from holdfast.dashboard.visit import Visit
+from holdfast.dashboard.page_request import PageRequest
 from holdfast.entities.schema import Index, Schema, Table
 from holdfast.entities.schema_dump import dump_schema
 from holdfast.entities.types import COLUMN_KINDS
@@ -40,14 +40,14 @@ class Typed(NamedTuple):
     text: str
 
 
-def typed_filters(visit: Visit) -> list[Typed]:
+def typed_filters(request: PageRequest) -> list[Typed]:
     """Returns the filters of the address: `c0=country&o0==&v0=de&c1=...`."""
     found = []
     for number in range(MAX_SHOWN_FILTERS):
-        column = visit.parameter(f"c{number}")
+        column = request.parameter(f"c{number}")
         if column:
-            operator = visit.parameter(f"o{number}", "=")
-            found.append(Typed(column, operator, visit.parameter(f"v{number}")))
+            operator = request.parameter(f"o{number}", "=")
+            found.append(Typed(column, operator, request.parameter(f"v{number}")))
     return found
 
 

@@ -6,8 +6,8 @@ import msgspec
 
 from holdfast.dashboard import pages
 from holdfast.dashboard.entity_filters import with_index
+from holdfast.dashboard.page_request import PageRequest
 from holdfast.dashboard.pages import action, page
-from holdfast.dashboard.visit import Visit
 from holdfast.entities.schema import Index
 from holdfast.entities.schema_dump import dump_schema
 from holdfast.entities.schema_file import parse_schema
@@ -26,39 +26,39 @@ tables:
 
 
 @page("schemas", menu="entities")
-async def schema(visit: Visit) -> HttpResponse:
+async def schema(request: PageRequest) -> HttpResponse:
     """Shows a schema as YAML in a form that plans and deploys it."""
-    name, text = visit.parameter("schema"), _EXAMPLE
+    name, text = request.parameter("schema"), _EXAMPLE
     if name:
-        found = await visit.call("entities.schema", name=name)
-        columns = visit.parameter("index")
+        found = await request.call("entities.schema", name=name)
+        columns = request.parameter("index")
         if found is not None and columns:
             index = Index(columns=tuple(columns.split(",")))
-            found = with_index(found, visit.parameter("table"), index)
+            found = with_index(found, request.parameter("table"), index)
         text = dump_schema(found, filled=False) if found else f"schema: {name}\ntables: {{}}\n"
-    return await _render(visit, text, title=name or "A new schema")
+    return await _render(request, text, title=name or "A new schema")
 
 
 @action("schemas")
-async def plan(visit: Visit) -> HttpResponse:
+async def plan(request: PageRequest) -> HttpResponse:
     """Plans a schema and shows what would change; or deploys it."""
-    text, prune = visit.form.get("yaml", ""), visit.form.get("prune") == "on"
-    if visit.form.get("do") == "deploy":
-        plans = await visit.call("entities.deploy", schemas=[text], prune=prune, wait=False)
+    text, prune = request.form.get("yaml", ""), request.form.get("prune") == "on"
+    if request.form.get("do") == "deploy":
+        plans = await request.call("entities.deploy", schemas=[text], prune=prune, wait=False)
         changed = sum(table.action != "keep" for each in plans for table in each.tables)
-        return visit.leave(visit.link("entities"), f"Deployed: {changed} tables have changed.")
+        return request.leave(request.link("entities"), f"Deployed: {changed} tables have changed.")
     lines: list[str] = []
     problem = None
     try:
         given = msgspec.to_builtins(parse_schema(text))
-        planned = await visit.call("entities.plan", schema=given, prune=prune)
+        planned = await request.call("entities.plan", schema=given, prune=prune)
         lines = planned.lines() or ["Nothing would change."]
     except HoldfastError as error:
         problem = error
-    return await _render(visit, text, title="Plan", lines=lines, prune=prune, problem=problem)
+    return await _render(request, text, title="Plan", lines=lines, prune=prune, problem=problem)
 
 
-async def _render(visit: Visit, text: str, *, title: str, **values: Any) -> HttpResponse:
-    visit.menu, visit.served = "entities", pages.served()  # also after a form
+async def _render(request: PageRequest, text: str, *, title: str, **values: Any) -> HttpResponse:
+    request.menu, request.served = "entities", pages.served()  # also after a form
     shown = {"lines": None, "prune": False, "problem": None, **values}
-    return await visit.render("entity_schema.html", title=title, text=text, **shown)
+    return await request.render("entity_schema.html", title=title, text=text, **shown)

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
 
 from holdfast.dashboard.charts import Chart, Line
-from holdfast.dashboard.visit import Visit
+from holdfast.dashboard.page_request import PageRequest
 from holdfast.errors import HoldfastError
 
 
@@ -39,20 +39,20 @@ def template_of(key: str) -> tuple[str, Label] | None:
     return None
 
 
-async def chart_of(visit: Visit, key: str, *, has_numbers: bool) -> Chart | None:
+async def chart_of(request: PageRequest, key: str, *, has_numbers: bool) -> Chart | None:
     """Returns the counters of the last steps; None if the key has no time label."""
     found = template_of(key)
     if found is None or "{" in key:
         return None
     template, label = found
-    now = datetime.fromtimestamp(visit.now, UTC)
+    now = datetime.fromtimestamp(request.now, UTC)
     begin = now - timedelta(days=label.days * (label.steps - 1))
     lines = []
     times: list[float] = []
     wanted = ("avg", "p95") if has_numbers else ("gross", "distinct")
     for by, tone in zip(wanted, ("accent", "two"), strict=True):
         try:
-            points = await visit.call(
+            points = await request.call(
                 "events.series",
                 template=template,
                 by=by,

@@ -3,8 +3,8 @@
 from typing import Any, NamedTuple
 
 from holdfast.dashboard import job_filters
+from holdfast.dashboard.page_request import PageRequest
 from holdfast.dashboard.pages import action, page
-from holdfast.dashboard.visit import Visit
 from holdfast.limits import GROUPS_PER_PAGE, JOBS_PER_PAGE, MAX_GROUP_SAMPLE
 from holdfast.server.http_exchange import HttpResponse
 
@@ -22,17 +22,19 @@ class FailureGroup(NamedTuple):
 
 
 @page("failures", menu="failures")
-async def failures(visit: Visit) -> HttpResponse:
+async def failures(request: PageRequest) -> HttpResponse:
     """Shows the groups with most failed jobs first, a page at a time."""
-    groups = await visit.call("jobs.failed")
-    offset = int(visit.parameter("offset", "0")) if visit.parameter("offset", "0").isdigit() else 0
+    groups = await request.call("jobs.failed")
+    offset = (
+        int(request.parameter("offset", "0")) if request.parameter("offset", "0").isdigit() else 0
+    )
     ordered = sorted(groups.items(), key=lambda each: (-each[1], each[0]))
     shown = [
-        await _group(visit, name, number)
+        await _group(request, name, number)
         for name, number in ordered[offset : offset + GROUPS_PER_PAGE]
     ]
     more = offset + GROUPS_PER_PAGE
-    return await visit.render(
+    return await request.render(
         "failures.html",
         title="Failures",
         rows=(("group", "failed"), ordered),
@@ -43,13 +45,13 @@ async def failures(visit: Visit) -> HttpResponse:
     )
 
 
-async def _group(visit: Visit, name: str, number: int) -> FailureGroup:
-    page = await visit.call("jobs.failed_in", group=name, count=MAX_GROUP_SAMPLE)
-    jobs = await visit.call("jobs.multiget", ids=list(page.jobs)) if page.jobs else []
-    oldest = await visit.call("jobs.dead_letters", match={"group": name}, count=1)
+async def _group(request: PageRequest, name: str, number: int) -> FailureGroup:
+    page = await request.call("jobs.failed_in", group=name, count=MAX_GROUP_SAMPLE)
+    jobs = await request.call("jobs.multiget", ids=list(page.jobs)) if page.jobs else []
+    oldest = await request.call("jobs.dead_letters", match={"group": name}, count=1)
     by_hour = [0] * _HOURS
     for job in jobs:
-        hours = int((visit.now - job.failure.when) // 3600) if job.failure else _HOURS
+        hours = int((request.now - job.failure.when) // 3600) if job.failure else _HOURS
         if 0 <= hours < _HOURS:
             by_hour[_HOURS - 1 - hours] += 1
     first = oldest.jobs[0].failure.when if oldest.jobs and oldest.jobs[0].failure else None
@@ -57,22 +59,25 @@ async def _group(visit: Visit, name: str, number: int) -> FailureGroup:
 
 
 @page("failures/{group}", menu="failures")
-async def group(visit: Visit) -> HttpResponse:
+async def group(request: PageRequest) -> HttpResponse:
     """Shows the failed jobs of a group."""
-    name = visit.names["group"]
-    search = job_filters.search_of(visit.request.parameters, group=name, state="failed")
-    found = await visit.call(
-        "jobs.search", search=search, cursor=visit.parameter("cursor") or None, count=JOBS_PER_PAGE
+    name = request.names["group"]
+    search = job_filters.search_of(request.http.parameters, group=name, state="failed")
+    found = await request.call(
+        "jobs.search",
+        search=search,
+        cursor=request.parameter("cursor") or None,
+        count=JOBS_PER_PAGE,
     )
-    return await visit.render(
+    return await request.render(
         "group.html", title=name, group=name, found=found, actions=job_filters.ACTIONS
     )
 
 
 @action("failures/{group}/jobs")
-async def change(visit: Visit) -> HttpResponse:
+async def change(request: PageRequest) -> HttpResponse:
     """Retries or cancels a group, or some of its jobs."""
-    name = visit.names["group"]
-    search = job_filters.search_of(visit.form, group=name, state="failed")
-    kept = {key: visit.form.get(key, "") for key in job_filters.FILTERS}
-    return await job_filters.apply(visit, search, visit.link("failures", name, **kept))
+    name = request.names["group"]
+    search = job_filters.search_of(request.form, group=name, state="failed")
+    kept = {key: request.form.get(key, "") for key in job_filters.FILTERS}
+    return await job_filters.apply(request, search, request.link("failures", name, **kept))

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from holdfast.dashboard.visit import Visit, number_of
+from holdfast.dashboard.page_request import PageRequest, number_of
 from holdfast.errors import BadInput
 from holdfast.server.http_exchange import HttpResponse
 
@@ -42,27 +42,27 @@ def _moment(name: str, text: str) -> float:
     return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
 
 
-async def apply(visit: Visit, search: dict[str, Any], back: str) -> HttpResponse:
+async def apply(request: PageRequest, search: dict[str, Any], back: str) -> HttpResponse:
     """Applies the action of a form to the selected jobs, or to all that match.
 
     For all that match, it starts a bulk action, which runs in the background.
     """
-    form = visit.form
+    form = request.form
     action, value = form.get("action", ""), form.get("value", "").strip()
     if action not in ACTIONS:
         raise BadInput(f"there is no action {action!r:.40}")
     if action in ("move", "priority", "tag", "untag") and not value:
         raise BadInput(f"{action} needs a value", hint="Write the queue, number or tag.")
     if form.get("which") == "all":
-        started = await visit.call(
+        started = await request.call(
             "jobs.bulk_start", action=action, search=search, **_more(action, value)
         )
-        return visit.leave(visit.link("bulk", started.id))
-    ids = visit.form_lists.get("id", [])
+        return request.leave(request.link("bulk", started.id))
+    ids = request.form_lists.get("id", [])
     if not ids:
         raise BadInput("no job is selected", hint="Tick some, or choose all that match.")
-    await _do(visit, action, value, ids)
-    return visit.leave(back, f"{ACTIONS[action].rstrip(' …')}: {len(ids)} jobs.")
+    await _do(request, action, value, ids)
+    return request.leave(back, f"{ACTIONS[action].rstrip(' …')}: {len(ids)} jobs.")
 
 
 def _more(action: str, value: str) -> dict[str, Any]:
@@ -73,20 +73,20 @@ def _more(action: str, value: str) -> dict[str, Any]:
     return {"priority": number_of("priority", value)} if action == "priority" else {}
 
 
-async def _do(visit: Visit, action: str, value: str, ids: Sequence[str]) -> None:
+async def _do(request: PageRequest, action: str, value: str, ids: Sequence[str]) -> None:
     if action == "cancel":
-        await visit.call("jobs.cancel", ids=ids)
+        await request.call("jobs.cancel", ids=ids)
         return
     for id in ids:
         if action == "retry":
-            await visit.call("jobs.requeue", queue=None, id=id)
+            await request.call("jobs.requeue", queue=None, id=id)
         elif action == "move":
-            await visit.call("jobs.requeue", queue=value, id=id)
+            await request.call("jobs.requeue", queue=value, id=id)
         elif action == "run":
-            job = await visit.call("jobs.get", id=id)
+            job = await request.call("jobs.get", id=id)
             if job is not None:
-                await visit.call("jobs.requeue", queue=job.queue or None, id=id)
+                await request.call("jobs.requeue", queue=job.queue or None, id=id)
         elif action == "priority":
-            await visit.call("jobs.priority", id=id, priority=number_of("priority", value))
+            await request.call("jobs.priority", id=id, priority=number_of("priority", value))
         else:
-            await visit.call(f"jobs.{action}", id=id, tags=[value])
+            await request.call(f"jobs.{action}", id=id, tags=[value])

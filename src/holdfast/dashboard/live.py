@@ -8,7 +8,7 @@ replaces the parts that are live. Changes are combined: there is at most one mes
 import asyncio
 from collections.abc import AsyncGenerator
 
-from holdfast.dashboard.visit import Visit
+from holdfast.dashboard.page_request import PageRequest
 from holdfast.engine.contract import Notice
 from holdfast.errors import ServerBusy
 from holdfast.limits import LIVE_QUIET_SECONDS, LIVE_SECONDS, MAX_LIVE_STREAMS
@@ -26,31 +26,31 @@ class LiveStreams:
 _streams = LiveStreams()
 
 
-def live(visit: Visit) -> HttpResponse:
+def live(request: PageRequest) -> HttpResponse:
     """Returns a stream of `changed`, as server-sent events."""
     if _streams.count >= MAX_LIVE_STREAMS:
         raise ServerBusy(f"{_streams.count} pages are live already")
     headers = {"cache-control": "no-store"}
-    return HttpResponse(_changes(visit), content_type="text/event-stream", headers=headers)
+    return HttpResponse(_changes(request), content_type="text/event-stream", headers=headers)
 
 
-async def _changes(visit: Visit) -> AsyncGenerator[bytes]:
-    dispatcher = visit.api.dispatcher
+async def _changes(request: PageRequest) -> AsyncGenerator[bytes]:
+    dispatcher = request.api.dispatcher
     changed = asyncio.Event()
 
     def hear(notice: Notice) -> None:
         changed.set()
 
-    space = await dispatcher.space(visit.space)
+    space = await dispatcher.space(request.space)
     listen = dispatcher.notice_feed.listen
     end = dispatcher.listen(space, lambda prefix: listen(hear, space=prefix))
-    stopped = asyncio.ensure_future(visit.api.stopped.wait())
+    stopped = asyncio.ensure_future(request.api.stopped.wait())
     _streams.count += 1
     try:
         yield b"retry: 5000\n: listening\n\n"
         while not stopped.done():
             await next_or_none(changed.wait(), stopped, seconds=LIVE_QUIET_SECONDS)
-            if visit.session.identity(dispatcher.authenticator) is None:
+            if request.session.identity(dispatcher.authenticator) is None:
                 return  # the session has ended
             # Also when no notice came: not every change has one, and ages grow.
             yield b"event: changed\ndata: now\n\n"

@@ -2,19 +2,19 @@
 
 from pathlib import PurePath
 
+from holdfast.dashboard.page_request import PageRequest
 from holdfast.dashboard.pages import action, page
-from holdfast.dashboard.visit import Visit
 from holdfast.server.http_exchange import HttpResponse
 
 
 @page("backups", menu="backups")
-async def backups(visit: Visit) -> HttpResponse:
+async def backups(request: PageRequest) -> HttpResponse:
     """Shows the backups of the server's folder, and those that are being made."""
-    facts = await visit.call("admin.server")
+    facts = await request.call("admin.server")
     # Running ones first: a backup that ends between the two calls is then in both, not in neither.
-    runs = [each for each in await visit.call("admin.maintenance") if each.kind == "backup"]
-    listed = await visit.call("admin.backups")
-    return await visit.render(
+    runs = [each for each in await request.call("admin.maintenance") if each.kind == "backup"]
+    listed = await request.call("admin.backups")
+    return await request.render(
         "backups.html",
         title="Backups",
         folder=facts.backups,
@@ -26,34 +26,34 @@ async def backups(visit: Visit) -> HttpResponse:
 
 
 @action("backups")
-async def back_up(visit: Visit) -> HttpResponse:
+async def back_up(request: PageRequest) -> HttpResponse:
     """Begins a backup."""
-    name = visit.form.get("name", "")
-    await visit.call("admin.backup_start", target=name)
-    return visit.leave(visit.link("backups"), f"The backup {name} is being made.")
+    name = request.form.get("name", "")
+    await request.call("admin.backup_start", target=name)
+    return request.leave(request.link("backups"), f"The backup {name} is being made.")
 
 
 @page("check", menu="check")
-async def check(visit: Visit) -> HttpResponse:
+async def check(request: PageRequest) -> HttpResponse:
     """Shows the checks of this space."""
     runs = [
         each
-        for each in await visit.call("admin.maintenance")
-        if each.kind == "check" and each.space == visit.space
+        for each in await request.call("admin.maintenance")
+        if each.kind == "check" and each.space == request.space
     ]
-    return await visit.render("check.html", title="Check", runs=runs)
+    return await request.render("check.html", title="Check", runs=runs)
 
 
 @action("check")
-async def start_check(visit: Visit) -> HttpResponse:
+async def start_check(request: PageRequest) -> HttpResponse:
     """Begins a check of this space."""
-    engine = True if visit.form.get("engine") else None
-    await visit.call("admin.check_start", engine=engine)
-    return visit.leave(visit.link("check"))
+    engine = True if request.form.get("engine") else None
+    await request.call("admin.check_start", engine=engine)
+    return request.leave(request.link("check"))
 
 
 @action("maintenance/{id}/stop")
-async def stop(visit: Visit) -> HttpResponse:
+async def stop(request: PageRequest) -> HttpResponse:
     """Stops a check."""
-    stopped = await visit.call("admin.maintenance_stop", id=visit.names["id"])
-    return visit.leave(visit.link("check"), "Stopping." if stopped else "It has ended already.")
+    stopped = await request.call("admin.maintenance_stop", id=request.names["id"])
+    return request.leave(request.link("check"), "Stopping." if stopped else "It has ended already.")

@@ -3,9 +3,9 @@
 from typing import Any, Final
 
 from holdfast.dashboard.charts import Chart, Line
+from holdfast.dashboard.page_request import PageRequest
 from holdfast.dashboard.pages import action, page
 from holdfast.dashboard.recorded_history import RANGES, Recorded
-from holdfast.dashboard.visit import Visit
 from holdfast.errors import BadInput, BadRange, HoldfastError
 from holdfast.limits import (
     MAX_CHART_POINTS,
@@ -21,15 +21,15 @@ _PREFIX: Final = "prefix"
 
 
 @page("metrics", menu="metrics")
-async def metrics(visit: Visit) -> HttpResponse:
+async def metrics(request: PageRequest) -> HttpResponse:
     """Shows the defined metrics with their sequences."""
-    after = visit.parameter("cursor") or None
-    found = await visit.call(
-        "metrics.defined", after=after, limit=ROWS_PER_PAGE + 1, prefix=prefix_of(visit)
+    after = request.parameter("cursor") or None
+    found = await request.call(
+        "metrics.defined", after=after, limit=ROWS_PER_PAGE + 1, prefix=prefix_of(request)
     )
     shown = dict(list(found.items())[:ROWS_PER_PAGE])
     rows = [(name, each.type, each.help) for name, each in shown.items()]
-    return await visit.render(
+    return await request.render(
         "metrics.html",
         title="Metrics",
         metrics=shown,
@@ -38,9 +38,9 @@ async def metrics(visit: Visit) -> HttpResponse:
     )
 
 
-def prefix_of(visit: Visit) -> list[str] | None:
+def prefix_of(request: PageRequest) -> list[str] | None:
     """Returns the prefix in the address, whose parts are separated by commas."""
-    return parts_of(visit.parameter(_PREFIX)) or None
+    return parts_of(request.parameter(_PREFIX)) or None
 
 
 def parts_of(text: str) -> list[str]:
@@ -52,28 +52,28 @@ def parts_of(text: str) -> list[str]:
 
 
 @page("metrics/{metric}", menu="metrics")
-async def metric(visit: Visit) -> HttpResponse:
+async def metric(request: PageRequest) -> HttpResponse:
     """Shows a metric of one entity over the time of a sequence, with others in the same chart."""
-    name, prefix = visit.names["metric"], prefix_of(visit)
-    others = [each for each in visit.parameter("with").split(",") if each and each != name]
+    name, prefix = request.names["metric"], prefix_of(request)
+    others = [each for each in request.parameter("with").split(",") if each and each != name]
     asked = [name, *others[: MAX_CHARTED_METRICS - 1]]
-    found = await visit.call("metrics.defined", names=asked, prefix=prefix)
-    known = await visit.call("metrics.defined", limit=ROWS_PER_PAGE, prefix=prefix)
+    found = await request.call("metrics.defined", names=asked, prefix=prefix)
+    known = await request.call("metrics.defined", limit=ROWS_PER_PAGE, prefix=prefix)
     spec = found.get(name)
     if spec is None:
         raise BadInput(f"no metric {name!r:.200} is defined", hint="Its prefix may be another one.")
-    sequence = _sequence(visit, spec)
-    entity = parts_of(visit.parameter("entity"))
-    value = visit.parameter("value") or KINDS[spec.type].charted_values[0]
+    sequence = _sequence(request, spec)
+    entity = parts_of(request.parameter("entity"))
+    value = request.parameter("value") or KINDS[spec.type].charted_values[0]
     lines: list[Line] = []
     times: list[float] = []
     for each, tone in zip(found, _TONES, strict=False):
         type = found[each].type
         wanted = value if type == spec.type else KINDS[type].charted_values[0]
-        read = await _series(visit, each, entity, sequence, wanted)
+        read = await _series(request, each, entity, sequence, wanted)
         times = [read.start + at * read.step for at in range(len(read.values))]
         lines.append(Line(f"{each} {wanted}", read.values, tone))
-    return await visit.render(
+    return await request.render(
         "metric.html",
         title=name,
         spec=spec,
@@ -82,22 +82,24 @@ async def metric(visit: Visit) -> HttpResponse:
         value=value,
         others=[each for each in known if each != name],
         chart=Chart(f"{name}, {value}", times, lines),
-        top=await _top(visit, spec, sequence),
+        top=await _top(request, spec, sequence),
     )
 
 
-def _sequence(visit: Visit, spec: Any) -> Any:
-    wanted = visit.parameter("sequence")
+def _sequence(request: PageRequest, spec: Any) -> Any:
+    wanted = request.parameter("sequence")
     return next((each for each in spec.sequences if each.name == wanted), spec.sequences[0])
 
 
-async def _series(visit: Visit, metric: str, entity: list[str], sequence: Any, value: str) -> Any:
+async def _series(
+    request: PageRequest, metric: str, entity: list[str], sequence: Any, value: str
+) -> Any:
     """Returns the values of a sequence, in steps of as many buckets as a chart can show."""
     span = float(sequence.soft_expiry)
     buckets = max(1, int(span / sequence.time_step))
     step = sequence.time_step * max(1, -(-buckets // MAX_CHART_POINTS))
-    end = (visit.now // step + 1) * step
-    return await visit.call(
+    end = (request.now // step + 1) * step
+    return await request.call(
         "metrics.series",
         metric=metric,
         entity=entity or None,
@@ -105,22 +107,22 @@ async def _series(visit: Visit, metric: str, entity: list[str], sequence: Any, v
         end=end,
         step=step,
         value=value,
-        prefix=prefix_of(visit),
+        prefix=prefix_of(request),
     )
 
 
-async def _top(visit: Visit, spec: Any, sequence: Any) -> list[Any] | None:
+async def _top(request: PageRequest, spec: Any, sequence: Any) -> list[Any] | None:
     """Returns the entities with the highest totals of a counter; None if there are too many."""
     if not KINDS[spec.type].has_counters:
         return []
     try:
-        found: list[Any] = await visit.call(
+        found: list[Any] = await request.call(
             "metrics.top",
-            metric=visit.names["metric"],
+            metric=request.names["metric"],
             latest=float(sequence.soft_expiry),
             n=10,
             most_buckets=MAX_RANKED_BUCKETS,
-            prefix=prefix_of(visit),
+            prefix=prefix_of(request),
         )
     except BadRange:
         return None
@@ -128,29 +130,29 @@ async def _top(visit: Visit, spec: Any, sequence: Any) -> list[Any] | None:
 
 
 @action("metrics/{metric}/reset")
-async def reset(visit: Visit) -> HttpResponse:
+async def reset(request: PageRequest) -> HttpResponse:
     """Deletes everything stored about one entity."""
-    name, entity = visit.names["metric"], parts_of(visit.form.get("entity", ""))
-    prefix = parts_of(visit.form.get(_PREFIX, "")) or None
-    deleted = await visit.call(
+    name, entity = request.names["metric"], parts_of(request.form.get("entity", ""))
+    prefix = parts_of(request.form.get(_PREFIX, "")) or None
+    deleted = await request.call(
         "metrics.reset", entities=[entity or None], metrics=[name], prefix=prefix
     )
     said = f"Deleted {deleted.deleted:,} buckets."
-    return visit.leave(visit.link("metrics", name, prefix=visit.form.get(_PREFIX, "")), said)
+    return request.leave(request.link("metrics", name, prefix=request.form.get(_PREFIX, "")), said)
 
 
 @page("limits", menu="limits")
-async def limits(visit: Visit) -> HttpResponse:
+async def limits(request: PageRequest) -> HttpResponse:
     """Shows how a limit would decide for an entity, without counting anything."""
     result = problem = None
-    recorded = await Recorded.of(visit)
+    recorded = await Recorded.of(request)
     refusals = await recorded.refusals()
-    if visit.parameter("condition"):
+    if request.parameter("condition"):
         try:
-            result = await visit.call("metrics.peek", **limit_of(visit.request.parameters))
+            result = await request.call("metrics.peek", **limit_of(request.http.parameters))
         except HoldfastError as error:
             problem = error
-    return await visit.render(
+    return await request.render(
         "limits.html",
         title="Limits",
         rows=(("condition", "refusals"), list(refusals.items())),
@@ -158,14 +160,14 @@ async def limits(visit: Visit) -> HttpResponse:
         problem=problem,
         refusals=refusals,
         is_recorded=recorded.exists,
-        chart=await _refusals_chart(visit, recorded),
+        chart=await _refusals_chart(request, recorded),
     )
 
 
-async def _refusals_chart(visit: Visit, recorded: Recorded) -> Chart | None:
+async def _refusals_chart(request: PageRequest, recorded: Recorded) -> Chart | None:
     """Returns the refusals of the condition that was asked for, over the last day."""
-    condition = visit.parameter("condition")
-    entity = ["space", visit.space, "condition", condition]
+    condition = request.parameter("condition")
+    entity = ["space", request.space, "condition", condition]
     times, values = await recorded.series("refusals", entity, span=RANGES["day"])
     if not condition or not any(values):
         return None
@@ -173,13 +175,13 @@ async def _refusals_chart(visit: Visit, recorded: Recorded) -> Chart | None:
 
 
 @action("limits/try")
-async def try_limit(visit: Visit) -> HttpResponse:
+async def try_limit(request: PageRequest) -> HttpResponse:
     """Counts one operation under a limit."""
-    arguments = limit_of(visit.form)
-    result = await visit.call("metrics.try_incr", **arguments)
-    shown = {name: visit.form.get(name, "") for name in _FIELDS}
+    arguments = limit_of(request.form)
+    result = await request.call("metrics.try_incr", **arguments)
+    shown = {name: request.form.get(name, "") for name in _FIELDS}
     said = "Allowed, and counted." if result.allowed else "Refused, and not counted."
-    return visit.leave(visit.link("limits", **shown), said)
+    return request.leave(request.link("limits", **shown), said)
 
 
 _FIELDS: Final = ("condition", "limit", "window", "entity", "amount", "algorithm")

@@ -3,9 +3,9 @@
 from typing import Any, NamedTuple
 
 from holdfast.dashboard.charts import Chart, Line
+from holdfast.dashboard.page_request import PageRequest
 from holdfast.dashboard.pages import page
 from holdfast.dashboard.recorded_history import RANGES, Range, Recorded
-from holdfast.dashboard.visit import Visit
 from holdfast.error_text import counted
 from holdfast.limits import QUEUES_ON_OVERVIEW
 from holdfast.server.http_exchange import HttpResponse
@@ -23,17 +23,17 @@ class Alert(NamedTuple):
 
 
 @page("")
-async def overview(visit: Visit) -> HttpResponse:
+async def overview(request: PageRequest) -> HttpResponse:
     """Shows a space at a glance."""
-    queues = await visit.call("jobs.queues")
+    queues = await request.call("jobs.queues")
     busiest = sorted(queues, key=_need, reverse=True)[:QUEUES_ON_OVERVIEW]
     names = [each.name for each in busiest]
-    figures = await visit.call("jobs.figures", queues=names) if names else []
-    failed = await visit.call("jobs.failed")
-    programs = await visit.call("jobs.worker_programs")
-    recorded = await Recorded.of(visit)
-    span = RANGES.get(visit.parameter("range", "hour"), RANGES["hour"])
-    return await visit.render(
+    figures = await request.call("jobs.figures", queues=names) if names else []
+    failed = await request.call("jobs.failed")
+    programs = await request.call("jobs.worker_programs")
+    recorded = await Recorded.of(request)
+    span = RANGES.get(request.parameter("range", "hour"), RANGES["hour"])
+    return await request.render(
         "overview.html",
         title="Overview",
         figures=figures,
@@ -41,9 +41,9 @@ async def overview(visit: Visit) -> HttpResponse:
         waiting=sum(each.waiting for each in queues),
         running=sum(each.running for each in queues),
         failed=sum(failed.values()),
-        alerts=_alerts(visit, figures, failed, programs),
+        alerts=_alerts(request, figures, failed, programs),
         programs=programs,
-        facts=await visit.call("admin.server") if visit.may("admin.server") else None,
+        facts=await request.call("admin.server") if request.may("admin.server") else None,
         throughput=await recorded.by_queue("completed", names),
         ranges=RANGES,
         span=span,
@@ -59,20 +59,22 @@ def _jobs_have(number: int) -> str:
     return f"{counted(number, 'job')} {'has' if number == 1 else 'have'}"
 
 
-def _alerts(visit: Visit, figures: list[Any], failed: dict[str, int], programs: Any) -> list[Alert]:
+def _alerts(
+    request: PageRequest, figures: list[Any], failed: dict[str, int], programs: Any
+) -> list[Alert]:
     """Returns what needs attention, the worst first."""
     served = {queue for program in programs for queue in program.queues}
     found = [
-        Alert(group, f"{_jobs_have(number)} failed", visit.link("failures", group), "bad")
+        Alert(group, f"{_jobs_have(number)} failed", request.link("failures", group), "bad")
         for group, number in sorted(failed.items(), key=lambda each: -each[1])[:5]
     ]
     for each in figures:
         counts = each.counts
-        link = visit.link("queues", counts.name)
+        link = request.link("queues", counts.name)
         if counts.stalled:
             said = f"{_jobs_have(counts.stalled)} lost the worker"
             found.append(
-                Alert(counts.name, said, visit.link("queues", counts.name, state="stalled"))
+                Alert(counts.name, said, request.link("queues", counts.name, state="stalled"))
             )
         if counts.paused:
             found.append(Alert(counts.name, "is paused", link))

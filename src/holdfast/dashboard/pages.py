@@ -7,10 +7,10 @@ operation, and redirects to a page. Both are found by their path below `/ui/{spa
 from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple, TypeAlias
 
-from holdfast.dashboard.visit import Visit
+from holdfast.dashboard.page_request import PageRequest
 from holdfast.server.http_exchange import HttpResponse
 
-Show: TypeAlias = Callable[[Visit], Awaitable[HttpResponse]]
+Show: TypeAlias = Callable[[PageRequest], Awaitable[HttpResponse]]
 
 
 class PageRoute(NamedTuple):

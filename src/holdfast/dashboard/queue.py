@@ -2,10 +2,10 @@
 
 from holdfast.dashboard import histograms, job_filters
 from holdfast.dashboard.charts import Chart, Line
+from holdfast.dashboard.page_request import PageRequest
 from holdfast.dashboard.pages import action, page
 from holdfast.dashboard.queues import LIMITS, limits_of
 from holdfast.dashboard.recorded_history import RANGES, Recorded
-from holdfast.dashboard.visit import Visit
 from holdfast.errors import BadInput
 from holdfast.limits import JOBS_PER_PAGE
 from holdfast.server.http_exchange import HttpResponse
@@ -19,25 +19,27 @@ _COLUMNS = ("id", "klass", "state", "queue", "worker", "priority", "tags")
 
 
 @page("queues/{queue}", menu="queues")
-async def queue(visit: Visit) -> HttpResponse:
+async def queue(request: PageRequest) -> HttpResponse:
     """Shows a queue: the jobs of one state, and its wait and run times of a day."""
-    name, state = visit.names["queue"], visit.parameter("state", "waiting")
+    name, state = request.names["queue"], request.parameter("state", "waiting")
     if state not in STATES:
         raise BadInput(f"there is no state {state!r:.40}", hint=f"There are {', '.join(STATES)}.")
-    counts = await visit.call("jobs.counts", queue=name)
+    counts = await request.call("jobs.counts", queue=name)
     found, recurring = None, []
     if state == "recurring":
-        recurring = await _recurring(visit, name)
+        recurring = await _recurring(request, name)
     else:
-        search = job_filters.search_of(visit.request.parameters, queue=name, state=state)
-        found = await visit.call(
-            "jobs.search", search=search, cursor=visit.parameter("cursor") or None,
+        search = job_filters.search_of(request.http.parameters, queue=name, state=state)
+        found = await request.call(
+            "jobs.search", search=search, cursor=request.parameter("cursor") or None,
             count=JOBS_PER_PAGE,
         )  # fmt: skip
-    days_ago = int(visit.parameter("day") or 0) if visit.parameter("day").isdigit() else 0
-    stats = await visit.call("jobs.stats", queue=name, date=visit.now - min(days_ago, 90) * _DAY)
+    days_ago = int(request.parameter("day") or 0) if request.parameter("day").isdigit() else 0
+    stats = await request.call(
+        "jobs.stats", queue=name, date=request.now - min(days_ago, 90) * _DAY
+    )
     jobs = found.jobs if found else ()
-    return await visit.render(
+    return await request.render(
         "queue.html",
         title=name,
         rows=(_COLUMNS, [[getattr(job, column) for column in _COLUMNS] for job in jobs]),
@@ -52,18 +54,18 @@ async def queue(visit: Visit) -> HttpResponse:
         histograms=histograms,
         actions=job_filters.ACTIONS,
         limit_names=LIMITS,
-        limits=limits_of(await visit.call("jobs.config"), name),
-        chart=await _chart(visit, name),
+        limits=limits_of(await request.call("jobs.config"), name),
+        chart=await _chart(request, name),
     )
 
 
-async def _recurring(visit: Visit, queue: str) -> list[object]:
-    ids = await visit.call("jobs.jobs", state="recurring", queue=queue, count=JOBS_PER_PAGE)
-    return [await visit.call("jobs.recur_get", id=id) for id in ids]
+async def _recurring(request: PageRequest, queue: str) -> list[object]:
+    ids = await request.call("jobs.jobs", state="recurring", queue=queue, count=JOBS_PER_PAGE)
+    return [await request.call("jobs.recur_get", id=id) for id in ids]
 
 
-async def _chart(visit: Visit, queue: str) -> Chart | None:
-    recorded = await Recorded.of(visit)
+async def _chart(request: PageRequest, queue: str) -> Chart | None:
+    recorded = await Recorded.of(request)
     lines = []
     times: list[float] = []
     for what, tone in (("completed", "accent"), ("failed", "bad"), ("put", "dim")):
@@ -73,9 +75,11 @@ async def _chart(visit: Visit, queue: str) -> Chart | None:
 
 
 @action("queues/{queue}/jobs")
-async def change(visit: Visit) -> HttpResponse:
+async def change(request: PageRequest) -> HttpResponse:
     """Applies an action to the selected jobs, or to all that match the filters of the page."""
-    name, state = visit.names["queue"], visit.form.get("state", "")
-    search = job_filters.search_of(visit.form, queue=name, state=state)
-    kept = {key: visit.form.get(key, "") for key in job_filters.FILTERS}
-    return await job_filters.apply(visit, search, visit.link("queues", name, state=state, **kept))
+    name, state = request.names["queue"], request.form.get("state", "")
+    search = job_filters.search_of(request.form, queue=name, state=state)
+    kept = {key: request.form.get(key, "") for key in job_filters.FILTERS}
+    return await job_filters.apply(
+        request, search, request.link("queues", name, state=state, **kept)
+    )

@@ -1,8 +1,8 @@
 """All queues of a space, and the actions on one of them."""
 
+from holdfast.dashboard.page_request import PageRequest
 from holdfast.dashboard.pages import action, page
 from holdfast.dashboard.recorded_history import Recorded
-from holdfast.dashboard.visit import Visit
 from holdfast.limits import QUEUES_PER_PAGE
 from holdfast.server.http_exchange import HttpResponse
 
@@ -11,17 +11,19 @@ LIMITS = ("max-concurrency", "rate", "rate-per-key", "heartbeat", "dead-letter")
 
 
 @page("queues", menu="queues")
-async def queues(visit: Visit) -> HttpResponse:
+async def queues(request: PageRequest) -> HttpResponse:
     """Shows the queues by name, a page at a time."""
-    found = await visit.call("jobs.figures", after=visit.parameter("after"), count=QUEUES_PER_PAGE)
-    options = await visit.call("jobs.config")
-    recorded = await Recorded.of(visit)
+    found = await request.call(
+        "jobs.figures", after=request.parameter("after"), count=QUEUES_PER_PAGE
+    )
+    options = await request.call("jobs.config")
+    recorded = await Recorded.of(request)
     names = [each.counts.name for each in found]
     rows = [
         [each.counts.name, *(getattr(each.counts, state) for state in _STATES), each.oldest_age]
         for each in found
     ]
-    return await visit.render(
+    return await request.render(
         "queues.html",
         title="Queues",
         rows=(["queue", *_STATES, "oldest_seconds"], rows),
@@ -38,55 +40,55 @@ def limits_of(options: dict[str, object], queue: str) -> dict[str, object]:
 
 
 @action("queues/{queue}/pause")
-async def pause(visit: Visit) -> HttpResponse:
+async def pause(request: PageRequest) -> HttpResponse:
     """Pauses a queue, and with `stop_running` takes back its running jobs."""
-    queue = visit.names["queue"]
-    stop = True if visit.form.get("stop_running") else None
-    await visit.call("jobs.pause", queues=[queue], stop_running=stop)
-    return visit.leave(visit.form.get("to") or visit.link("queues"), f"Paused {queue}.")
+    queue = request.names["queue"]
+    stop = True if request.form.get("stop_running") else None
+    await request.call("jobs.pause", queues=[queue], stop_running=stop)
+    return request.leave(request.form.get("to") or request.link("queues"), f"Paused {queue}.")
 
 
 @action("queues/{queue}/resume")
-async def resume(visit: Visit) -> HttpResponse:
+async def resume(request: PageRequest) -> HttpResponse:
     """Ends a pause."""
-    queue = visit.names["queue"]
-    await visit.call("jobs.unpause", queues=[queue])
-    return visit.leave(visit.link("queues", queue), f"Resumed {queue}.")
+    queue = request.names["queue"]
+    await request.call("jobs.unpause", queues=[queue])
+    return request.leave(request.link("queues", queue), f"Resumed {queue}.")
 
 
 @action("queues/{queue}/drain")
-async def drain(visit: Visit) -> HttpResponse:
+async def drain(request: PageRequest) -> HttpResponse:
     """Cancels all waiting jobs of a queue, as a bulk action."""
-    search = {"queue": visit.names["queue"], "state": "waiting"}
-    started = await visit.call("jobs.bulk_start", action="cancel", search=search)
-    return visit.leave(visit.link("bulk", started.id))
+    search = {"queue": request.names["queue"], "state": "waiting"}
+    started = await request.call("jobs.bulk_start", action="cancel", search=search)
+    return request.leave(request.link("bulk", started.id))
 
 
 @action("queues/{queue}/limits")
-async def limits(visit: Visit) -> HttpResponse:
+async def limits(request: PageRequest) -> HttpResponse:
     """Sets the limits of a queue; an empty field removes a limit."""
-    queue = visit.names["queue"]
-    before = limits_of(await visit.call("jobs.config"), queue)
+    queue = request.names["queue"]
+    before = limits_of(await request.call("jobs.config"), queue)
     for limit in LIMITS:
-        given = visit.form.get(limit, "").strip()
+        given = request.form.get(limit, "").strip()
         if given and given != str(before.get(limit, "")):
-            await visit.call("jobs.config_set", option=f"{queue}-{limit}", value=given)
+            await request.call("jobs.config_set", option=f"{queue}-{limit}", value=given)
         elif not given and limit in before:
-            await visit.call("jobs.config_unset", option=f"{queue}-{limit}")
-    return visit.leave(visit.link("queues", queue), f"The limits of {queue} are set.")
+            await request.call("jobs.config_unset", option=f"{queue}-{limit}")
+    return request.leave(request.link("queues", queue), f"The limits of {queue} are set.")
 
 
 @action("queues/{queue}/put")
-async def put(visit: Visit) -> HttpResponse:
+async def put(request: PageRequest) -> HttpResponse:
     """Puts a job that was written by hand."""
-    form, queue = visit.form, visit.names["queue"]
-    id = await visit.call(
+    form, queue = request.form, request.names["queue"]
+    id = await request.call(
         "jobs.put",
         queue=queue,
         klass=form.get("klass") or None,
-        data=visit.form_json("data"),
-        delay=visit.form_number("delay"),
-        priority=visit.form_number("priority"),
+        data=request.form_json("data"),
+        delay=request.form_number("delay"),
+        priority=request.form_number("priority"),
         tags=form.get("tags", "").split() or None,
     )
-    return visit.leave(visit.link("jobs", id), f"Put a job into {queue}.")
+    return request.leave(request.link("jobs", id), f"Put a job into {queue}.")

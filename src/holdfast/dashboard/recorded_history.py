@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from holdfast.dashboard.visit import Visit
+from holdfast.dashboard.page_request import PageRequest
 from holdfast.errors import HoldfastError
 from holdfast.limits import MAX_RANKED_BUCKETS, MAX_RECORDED_REFUSALS
 from holdfast.server.recorder import SPACE
@@ -25,19 +25,19 @@ RANGES = {
 
 
 class Recorded:
-    """Reads recorded metrics for one visit; a user who may not read them gets none."""
+    """Reads recorded metrics for one request; a user who may not read them gets none."""
 
-    def __init__(self, visit: Visit, *, exists: bool) -> None:
-        self._visit = visit
+    def __init__(self, request: PageRequest, *, exists: bool) -> None:
+        self._request = request
         self.exists = exists
 
     @classmethod
-    async def of(cls, visit: Visit) -> "Recorded":
+    async def of(cls, request: PageRequest) -> "Recorded":
         """Returns the history; it is empty if recording is off or the user may not read it."""
-        if not visit.may("metrics.series", space=SPACE):
-            return cls(visit, exists=False)
-        found = await visit.call_in(SPACE, "metrics.defined", names=["commits"])
-        return cls(visit, exists=bool(found))
+        if not request.may("metrics.series", space=SPACE):
+            return cls(request, exists=False)
+        found = await request.call_in(SPACE, "metrics.defined", names=["commits"])
+        return cls(request, exists=bool(found))
 
     async def series(
         self,
@@ -53,12 +53,12 @@ class Recorded:
         """
         if not self.exists:
             return [], []
-        end = self._visit.now // span.step * span.step
+        end = self._request.now // span.step * span.step
         arguments: dict[str, Any] = {"metric": metric, "value": value, "step": span.step}
         if entity is not None:
             arguments["entity"] = list(entity)
         try:
-            found = await self._visit.call_in(
+            found = await self._request.call_in(
                 SPACE, "metrics.series", start=end - span.seconds, end=end,
                 **arguments,
             )  # fmt: skip
@@ -70,7 +70,7 @@ class Recorded:
         self, what: str, queue: str | None = None, *, span: Range = RANGES["hour"]
     ) -> tuple[list[float], list[float | None]]:
         """Returns how many jobs were `put`, `completed` or `failed` in each minute of a range."""
-        entity = ["space", self._visit.space]
+        entity = ["space", self._request.space]
         entity += [] if queue is None else ["queue", queue]
         times, totals = await self.series(f"jobs_{what}", entity, value="last", span=span)
         return times, per_minute(totals, span.step)
@@ -80,13 +80,13 @@ class Recorded:
         if not self.exists:
             return {}
         try:
-            found = await self._visit.call_in(
+            found = await self._request.call_in(
                 SPACE, "metrics.top", metric="refusals", latest=seconds,
                 n=MAX_RECORDED_REFUSALS, most_buckets=MAX_RANKED_BUCKETS,
             )  # fmt: skip
         except HoldfastError:  # none so far, or more than a page can look at
             return {}
-        wanted = ("space", self._visit.space, "condition")
+        wanted = ("space", self._request.space, "condition")
         by_entity = [(tuple(each.entity.components), each.total) for each in found]
         return {entity[3]: total for entity, total in by_entity if entity[:3] == wanted}
 

@@ -9,8 +9,8 @@ from typing import Final
 
 from holdfast.dashboard import login, pages, static_files, templates
 from holdfast.dashboard.live import live
+from holdfast.dashboard.page_request import PageRequest
 from holdfast.dashboard.sessions import LoginSession
-from holdfast.dashboard.visit import Visit
 from holdfast.errors import (
     Forbidden,
     MethodNotAllowed,
@@ -68,19 +68,23 @@ async def _answer(
     if segments == [_OWN, "login"]:
         return login.login_page(request, session, to=request.parameter("to"))
     identity = await _who(api, request, session)
-    visit = Visit(api, request, identity, session, segments[0] if segments else "")
-    if not visit.space:
-        visit.space = request.parameter("space") or api.dispatcher.store.name
+    page_request = PageRequest(api, request, identity, session, segments[0] if segments else "")
+    if not page_request.space:
+        page_request.space = request.parameter("space") or api.dispatcher.store.name
     if len(segments) < 2:
-        return visit.leave(visit.link())
+        return page_request.leave(page_request.link())
     rest = segments[1:-1] if segments[-1] == "" else segments[1:]
     if rest == [_OWN, "live"]:
-        return live(visit)
+        return live(page_request)
     entry = pages.find(pages.PAGES, rest)
     if entry is None:
         raise NotFound(f"the dashboard has no page {'/'.join(rest)!r:.200}")
-    visit.menu, visit.names, visit.served = entry[0].menu, entry[1], pages.served()
-    return await entry[0].show(visit)
+    page_request.menu, page_request.names, page_request.served = (
+        entry[0].menu,
+        entry[1],
+        pages.served(),
+    )
+    return await entry[0].show(page_request)
 
 
 async def _post(
@@ -94,23 +98,25 @@ async def _post(
     identity = session.identity(api.dispatcher.authenticator)
     if identity is None and segments != [_OWN, "login"]:
         raise NotAuthenticated("the session has ended")
-    visit = Visit(api, request, identity or _NOBODY, session, segments[0] if segments else "")
-    await visit.read_form(MAX_STRANGER_BYTES if identity is None else MAX_FORM_BYTES)
-    if not session.has_form_token(visit.form.get("token", "")):
+    page_request = PageRequest(
+        api, request, identity or _NOBODY, session, segments[0] if segments else ""
+    )
+    await page_request.read_form(MAX_STRANGER_BYTES if identity is None else MAX_FORM_BYTES)
+    if not session.has_form_token(page_request.form.get("token", "")):
         raise Forbidden("the form does not belong to this session", hint="Load the page again.")
     if segments == [_OWN, "login"]:
-        return await login.log_in(api, request, session, visit.form)
+        return await login.log_in(api, request, session, page_request.form)
     if segments == [_OWN, "logout"]:
         return login.log_out(request, session)
     if segments == [_OWN, "theme"]:
-        return login.choose_theme(request, session, visit.form)
+        return login.choose_theme(request, session, page_request.form)
     entry = pages.find(pages.ACTIONS, segments[1:])
     if entry is None and pages.find(pages.PAGES, segments[1:]):
         raise MethodNotAllowed("this page is read-only", allowed=["GET", "HEAD"])
     if entry is None:
         raise NotFound(f"the dashboard has no action {'/'.join(segments[1:])!r:.200}")
-    visit.names = entry[1]
-    return await entry[0].show(visit)
+    page_request.names = entry[1]
+    return await entry[0].show(page_request)
 
 
 async def _who(api: HttpApi, request: HttpRequest, session: LoginSession) -> Identity:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
-from holdfast.dashboard.visit import Visit
+from holdfast.dashboard.page_request import PageRequest
 from holdfast.limits import ROWS_PER_PAGE
 
 _KEY_TYPES = ("hash", "range")
@@ -18,18 +18,18 @@ class RowQuery(NamedTuple):
     text: str
 
     @classmethod
-    def of(cls, visit: Visit) -> "RowQuery":
-        text = visit.parameter("q").strip().lstrip("/")
+    def of(cls, request: PageRequest) -> "RowQuery":
+        text = request.parameter("q").strip().lstrip("/")
         path, _, parameters = text.partition("?")
         return cls(values_of(path), parameters, text)
 
-    async def read(self, visit: Visit) -> Any:
+    async def read(self, request: PageRequest) -> Any:
         """Returns a page of rows, behind the cursor of the address."""
-        return await visit.call(
+        return await request.call(
             "tables.get_by_url",
-            table=visit.names["table"],
+            table=request.names["table"],
             values=self.values,
-            query_string=self._query_string(visit.parameter("cursor")),
+            query_string=self._query_string(request.parameter("cursor")),
         )
 
     def _query_string(self, cursor: str, limit: int = ROWS_PER_PAGE) -> str:

@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 
 from holdfast.dashboard.differences import compare
+from holdfast.dashboard.page_request import PageRequest, as_csv
 from holdfast.dashboard.pages import action, page
 from holdfast.dashboard.row_addresses import RowQuery, key_address, key_names, values_of
 from holdfast.dashboard.tables import json_of
-from holdfast.dashboard.visit import Visit, as_csv
 from holdfast.errors import BadInput, NotFound
 from holdfast.limits import EXPORTED_ROWS_PER_STEP, SHOWN_REVISIONS
 from holdfast.server.http_exchange import HttpResponse
@@ -18,17 +18,17 @@ _TYPES = {"csv": "text/csv; charset=utf-8", "ndjson": "application/x-ndjson"}
 
 
 @page("tables/{table}/rows/{key}", menu="tables")
-async def row(visit: Visit) -> HttpResponse:
+async def row(request: PageRequest) -> HttpResponse:
     """Shows a row, and what differs from another revision of it."""
-    name, path = visit.names["table"], visit.names["key"]
-    schema = await visit.call("tables.schema", table=name)
-    found = await visit.call("tables.get_by_url", table=name, values=values_of(path))
+    name, path = request.names["table"], request.names["key"]
+    schema = await request.call("tables.schema", table=name)
+    found = await request.call("tables.get_by_url", table=name, values=values_of(path))
     if not found.items:
         raise NotFound(f"{name} has no row {path!r:.200}")
     item, key = found.items[0], key_names(schema)
-    revisions = await _revisions(visit, schema, path)
-    other = _other(revisions, item, key, visit.parameter("with"))
-    return await visit.render(
+    revisions = await _revisions(request, schema, path)
+    other = _other(revisions, item, key, request.parameter("with"))
+    return await request.render(
         "row.html",
         title=" / ".join(values_of(path)),
         schema=schema,
@@ -46,14 +46,16 @@ async def row(visit: Visit) -> HttpResponse:
     )
 
 
-async def _revisions(visit: Visit, schema: Mapping[str, Any], path: str) -> list[dict[str, Any]]:
+async def _revisions(
+    request: PageRequest, schema: Mapping[str, Any], path: str
+) -> list[dict[str, Any]]:
     """Returns the rows that differ from this one in the last part of their key alone."""
     if not any(each["type"] == "range" for each in schema["index"]):
         return []
     values = values_of(path)[:-1]
-    found = await visit.call(
+    found = await request.call(
         "tables.get_by_url",
-        table=visit.names["table"],
+        table=request.names["table"],
         values=values,
         query_string=f"limit={SHOWN_REVISIONS}",
     )
@@ -74,61 +76,63 @@ def _other(
 
 
 @action("tables/{table}/put")
-async def put(visit: Visit) -> HttpResponse:
+async def put(request: PageRequest) -> HttpResponse:
     """Puts a row; with an etag, only over the row that was shown."""
-    name = visit.names["table"]
-    attributes = json_of(visit, "attributes")
-    result = await visit.call(
+    name = request.names["table"]
+    attributes = json_of(request, "attributes")
+    result = await request.call(
         "tables.put",
         table=name,
         attributes=attributes,
-        if_match=visit.form.get("etag") or None,
+        if_match=request.form.get("etag") or None,
     )
-    key = key_names(await visit.call("tables.schema", table=name))
+    key = key_names(await request.call("tables.schema", table=name))
     if result.tid is not None and attributes.get(key[-1]) is None:
         attributes[key[-1]] = str(result.tid)
     address = key_address(attributes, key)
-    to = visit.link("tables", name, "rows", address) if address else visit.link("tables", name)
-    return visit.leave(to, "Put the row.")
+    to = request.link("tables", name, "rows", address) if address else request.link("tables", name)
+    return request.leave(to, "Put the row.")
 
 
 @action("tables/{table}/delete")
-async def delete(visit: Visit) -> HttpResponse:
+async def delete(request: PageRequest) -> HttpResponse:
     """Deletes the row of a whole primary key."""
-    name = visit.names["table"]
-    attributes = json_of(visit, "key")
-    schema = await visit.call("tables.schema", table=name)
+    name = request.names["table"]
+    attributes = json_of(request, "key")
+    schema = await request.call("tables.schema", table=name)
     if attributes.keys() != set(key_names(schema)):
         raise BadInput("a row is deleted by all attributes of its key")
-    deleted = await visit.call("tables.delete", table=name, attributes=attributes)
-    return visit.leave(visit.link("tables", name), f"Deleted {deleted.count:,} rows.")
+    deleted = await request.call("tables.delete", table=name, attributes=attributes)
+    return request.leave(request.link("tables", name), f"Deleted {deleted.count:,} rows.")
 
 
 @page("tables/{table}/export", menu="tables")
-async def export(visit: Visit) -> HttpResponse:
+async def export(request: PageRequest) -> HttpResponse:
     """Sends all rows of a query as CSV or NDJSON, a step at a time."""
-    form = visit.parameter("as", "csv")
+    form = request.parameter("as", "csv")
     if form not in _TYPES:
         raise BadInput(f"rows are exported as csv or ndjson, not as {form!r:.40}")
-    schema = await visit.call("tables.schema", table=visit.names["table"])
-    first = await _step(visit, "")
+    schema = await request.call("tables.schema", table=request.names["table"])
+    first = await _step(request, "")
     headers = {"content-disposition": f'attachment; filename="rows.{form}"'}
-    lines = _lines(visit, form, list(schema["attributes"]), first)
+    lines = _lines(request, form, list(schema["attributes"]), first)
     return HttpResponse(lines, content_type=_TYPES[form], headers=headers)
 
 
-async def _step(visit: Visit, cursor: str) -> Any:
-    query = RowQuery.of(visit)
-    return await visit.call_in(
-        visit.space,
+async def _step(request: PageRequest, cursor: str) -> Any:
+    query = RowQuery.of(request)
+    return await request.call_in(
+        request.space,
         "tables.get_by_url",
-        table=visit.names["table"],
+        table=request.names["table"],
         values=query.values,
         query_string=query.of_export(cursor, EXPORTED_ROWS_PER_STEP),
     )
 
 
-async def _lines(visit: Visit, form: str, names: list[str], found: Any) -> AsyncGenerator[bytes]:
+async def _lines(
+    request: PageRequest, form: str, names: list[str], found: Any
+) -> AsyncGenerator[bytes]:
     """Yields the lines of an export, step by step.
 
     Each step is consistent in itself; rows that are put meanwhile may or may not be included.
@@ -142,4 +146,4 @@ async def _lines(visit: Visit, form: str, names: list[str], found: Any) -> Async
             yield b"".join(msgspec.json.encode(item) + b"\n" for item in found.items)
         if not found.next:
             return
-        found = await _step(visit, found.next)
+        found = await _step(request, found.next)

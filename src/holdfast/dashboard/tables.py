@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from holdfast.dashboard.page_request import PageRequest
 from holdfast.dashboard.pages import action, page
 from holdfast.dashboard.row_addresses import RowQuery, key_address, key_names
-from holdfast.dashboard.visit import Visit
 from holdfast.errors import BadInput, HoldfastError
 from holdfast.limits import MAX_SHOWN_COLUMNS, TABLES_PER_PAGE
 from holdfast.server.http_exchange import HttpResponse
@@ -35,18 +35,18 @@ class ListedTable(NamedTuple):
 
 
 @page("tables", menu="tables")
-async def tables(visit: Visit) -> HttpResponse:
+async def tables(request: PageRequest) -> HttpResponse:
     """Shows the tables with their rows, bytes and the states of their indexes."""
-    after = visit.parameter("cursor")
-    names = await visit.call("tables.names", after=after or None, limit=TABLES_PER_PAGE + 1)
+    after = request.parameter("cursor")
+    names = await request.call("tables.names", after=after or None, limit=TABLES_PER_PAGE + 1)
     shown = names[:TABLES_PER_PAGE]
-    listed = [await _listed(visit, name) for name in shown]
+    listed = [await _listed(request, name) for name in shown]
     header = ("table", "rows", "bytes", "index entries", "rows that expire")
     rows = [
         (each.name, each.facts.rows, each.facts.bytes, each.facts.entries, each.facts.expiring)
         for each in listed
     ]
-    return await visit.render(
+    return await request.render(
         "tables.html",
         title="Tables",
         tables=listed,
@@ -56,25 +56,25 @@ async def tables(visit: Visit) -> HttpResponse:
     )
 
 
-async def _listed(visit: Visit, name: str) -> ListedTable:
-    schema = await visit.call("tables.schema", table=name)
-    facts = await visit.call("tables.facts", table=name)
+async def _listed(request: PageRequest, name: str) -> ListedTable:
+    schema = await request.call("tables.schema", table=name)
+    facts = await request.call("tables.facts", table=name)
     states = [
-        await visit.call("tables.index_progress", table=name, index=index)
+        await request.call("tables.index_progress", table=name, index=index)
         for index in schema.get("secondaryIndexes", {})
     ]
     return ListedTable(name, facts, schema, [each for each in states if not each.complete])
 
 
 @page("tables/{table}", menu="tables")
-async def table(visit: Visit) -> HttpResponse:
+async def table(request: PageRequest) -> HttpResponse:
     """Shows a table and the rows that a path and its parameters ask for."""
-    name = visit.names["table"]
-    schema = await visit.call("tables.schema", table=name)
-    query = RowQuery.of(visit)
+    name = request.names["table"]
+    schema = await request.call("tables.schema", table=name)
+    query = RowQuery.of(request)
     found, problem = None, None
     try:
-        found = await query.read(visit)
+        found = await query.read(request)
     except HoldfastError as error:
         if error.status != HTTPStatus.BAD_REQUEST:
             raise
@@ -82,13 +82,13 @@ async def table(visit: Visit) -> HttpResponse:
     items = found.items if found else []
     columns = _columns(schema, items)
     key = key_names(schema)
-    return await visit.render(
+    return await request.render(
         "table.html",
         title=name,
         schema=schema,
-        facts=await visit.call("tables.facts", table=name),
+        facts=await request.call("tables.facts", table=name),
         indexes=[
-            (index, elements, await visit.call("tables.index_progress", table=name, index=index))
+            (index, elements, await request.call("tables.index_progress", table=name, index=index))
             for index, elements in schema.get("secondaryIndexes", {}).items()
         ],
         query=query,
@@ -109,42 +109,42 @@ def _columns(schema: Mapping[str, Any], items: list[dict[str, Any]]) -> list[str
 
 
 @action("tables/create")
-async def create(visit: Visit) -> HttpResponse:
+async def create(request: PageRequest) -> HttpResponse:
     """Creates a table, or migrates it."""
-    schema = json_of(visit, "schema")
-    made = await visit.call("tables.create", schema=schema)
+    schema = json_of(request, "schema")
+    made = await request.call("tables.create", schema=schema)
     said = "; ".join([f"{made.table} has version {made.version} of its schema", *made.warnings])
-    return visit.leave(visit.link("tables", made.table), f"{said}.")
+    return request.leave(request.link("tables", made.table), f"{said}.")
 
 
 @action("tables/{table}/drop")
-async def drop(visit: Visit) -> HttpResponse:
+async def drop(request: PageRequest) -> HttpResponse:
     """Drops a table whose name was typed."""
-    name = visit.names["table"]
-    if visit.form.get("typed") != name:
+    name = request.names["table"]
+    if request.form.get("typed") != name:
         raise BadInput("the typed name does not match", hint="Nothing was dropped.")
-    await visit.call("tables.drop", table=name)
-    return visit.leave(visit.link("tables"), f"Dropped {name}.")
+    await request.call("tables.drop", table=name)
+    return request.leave(request.link("tables"), f"Dropped {name}.")
 
 
 @action("tables/{table}/add-index")
-async def add_index(visit: Visit) -> HttpResponse:
+async def add_index(request: PageRequest) -> HttpResponse:
     """Adds a secondary index, which is built in the background."""
-    name, index = visit.names["table"], visit.form.get("index", "").strip()
+    name, index = request.names["table"], request.form.get("index", "").strip()
     elements = [
         {"attribute": attribute.strip(), "type": kind}
         for kind in ("hash", "range", "proj")
-        for attribute in visit.form.get(kind, "").split(",")
+        for attribute in request.form.get(kind, "").split(",")
         if attribute.strip()
     ]
-    await visit.call("tables.add_index", table=name, index=index, elements=elements)
-    return visit.leave(visit.link("tables", name), f"The index {index} is being built.")
+    await request.call("tables.add_index", table=name, index=index, elements=elements)
+    return request.leave(request.link("tables", name), f"The index {index} is being built.")
 
 
-def json_of(visit: Visit, field: str) -> Any:
+def json_of(request: PageRequest, field: str) -> Any:
     """Returns a field of a form that holds a JSON object."""
     try:
-        found = msgspec.json.decode(visit.form.get(field, ""))
+        found = msgspec.json.decode(request.form.get(field, ""))
     except msgspec.DecodeError as error:
         raise BadInput(f"the {field} is not JSON: {error}") from None
     if not isinstance(found, dict):

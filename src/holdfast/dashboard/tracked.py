@@ -1,12 +1,12 @@
 """Tracked jobs."""
 
+from holdfast.dashboard.page_request import PageRequest
 from holdfast.dashboard.pages import page
-from holdfast.dashboard.visit import Visit
 from holdfast.server.http_exchange import HttpResponse
 
 
 @page("tracked", menu="tracked")
-async def tracked(visit: Visit) -> HttpResponse:
+async def tracked(request: PageRequest) -> HttpResponse:
     """Shows the tracked jobs."""
-    found = await visit.call("jobs.tracked")
-    return await visit.render("tracked.html", title="Tracked jobs", found=found)
+    found = await request.call("jobs.tracked")
+    return await request.render("tracked.html", title="Tracked jobs", found=found)

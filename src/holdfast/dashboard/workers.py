@@ -1,18 +1,18 @@
 """Worker programs and workers: what they run, and the jobs of lost workers."""
 
+from holdfast.dashboard.page_request import PageRequest
 from holdfast.dashboard.pages import action, page
-from holdfast.dashboard.visit import Visit
 from holdfast.limits import JOBS_PER_PAGE
 from holdfast.server.http_exchange import HttpResponse
 
 
 @page("workers", menu="workers")
-async def workers(visit: Visit) -> HttpResponse:
+async def workers(request: PageRequest) -> HttpResponse:
     """Shows lost workers first, then the programs that are alive."""
-    programs = await visit.call("jobs.worker_programs")
-    found = await visit.call("jobs.workers")
+    programs = await request.call("jobs.worker_programs")
+    found = await request.call("jobs.workers")
     known = sorted(found, key=lambda each: (not each.stalled, -each.jobs))
-    return await visit.render(
+    return await request.render(
         "workers.html",
         title="Workers",
         rows=(
@@ -27,28 +27,28 @@ async def workers(visit: Visit) -> HttpResponse:
 
 
 @page("workers/{worker}", menu="workers")
-async def worker(visit: Visit) -> HttpResponse:
+async def worker(request: PageRequest) -> HttpResponse:
     """Shows the jobs that a worker holds."""
-    name = visit.names["worker"]
-    held = await visit.call("jobs.worker", worker=name)
+    name = request.names["worker"]
+    held = await request.call("jobs.worker", worker=name)
     ids = [*held.stalled, *held.jobs][: JOBS_PER_PAGE * 4]
-    jobs = await visit.call("jobs.multiget", ids=ids) if ids else []
-    return await visit.render("worker.html", title=name, worker=name, held=held, jobs=jobs)
+    jobs = await request.call("jobs.multiget", ids=ids) if ids else []
+    return await request.render("worker.html", title=name, worker=name, held=held, jobs=jobs)
 
 
 @action("workers/{worker}/hand-back")
-async def hand_back(visit: Visit) -> HttpResponse:
+async def hand_back(request: PageRequest) -> HttpResponse:
     """Hands back the jobs of a lost worker, for others to take."""
-    name = visit.names["worker"]
-    held = await visit.call("jobs.worker", worker=name)
+    name = request.names["worker"]
+    held = await request.call("jobs.worker", worker=name)
     ids = list(held.stalled)[:1000]
     if ids:
-        await visit.call("jobs.timeout", ids=ids)
-    return visit.leave(visit.link("workers"), f"Handed back {len(ids)} jobs of {name}.")
+        await request.call("jobs.timeout", ids=ids)
+    return request.leave(request.link("workers"), f"Handed back {len(ids)} jobs of {name}.")
 
 
 @action("workers/{worker}/forget")
-async def forget(visit: Visit) -> HttpResponse:
+async def forget(request: PageRequest) -> HttpResponse:
     """Removes a worker from the list."""
-    await visit.call("jobs.worker_deregister", workers=[visit.names["worker"]])
-    return visit.leave(visit.link("workers"), f"Forgot the worker {visit.names['worker']}.")
+    await request.call("jobs.worker_deregister", workers=[request.names["worker"]])
+    return request.leave(request.link("workers"), f"Forgot the worker {request.names['worker']}.")

@@ -1,7 +1,7 @@
 """One request for a page: its user, its space, and the operations that the page calls.
 
-A page reaches the store only through `Visit.call`, which checks roles and arguments as the HTTP API
-does. Each call is recorded: "Copy as" shows them as commands, `?format=json` returns their results.
+A page reaches the store only through `PageRequest.call`, which checks roles and arguments as the
+HTTP API does. Each call is recorded: "Copy as" shows them as commands, `?format=json` returns results.
 """
 
 import csv
@@ -37,19 +37,19 @@ class RecordedCall(NamedTuple):
     result: Any
 
 
-class Visit:
+class PageRequest:
     """A request for a page of the dashboard, by an identified user, in one space."""
 
     def __init__(
         self,
         api: HttpApi,
-        request: HttpRequest,
+        http: HttpRequest,
         identity: Identity,
         session: LoginSession,
         space: str,
     ) -> None:
         self.api = api
-        self.request = request
+        self.http = http
         self.identity = identity
         self.session = session
         self.space = space
@@ -64,7 +64,7 @@ class Visit:
     # --- the store -------------------------------------------------------------------------------
 
     async def call(self, name: str, /, **arguments: Any) -> Any:
-        """Calls an operation as its user would over HTTP: `await visit.call("jobs.queues")`.
+        """Calls an operation as its user would over HTTP: `await request.call("jobs.queues")`.
 
         Arguments are JSON values; those that are None are left out. Raises `Forbidden` if the user
         may not call it.
@@ -101,11 +101,11 @@ class Visit:
 
     def parameter(self, name: str, default: str = "") -> str:
         """Returns a parameter of the query: a filter, a tab, a cursor."""
-        return self.request.parameters.get(name, default)
+        return self.http.parameters.get(name, default)
 
     async def read_form(self, most_bytes: int = MAX_FORM_BYTES) -> None:
         """Reads the fields of a form that was sent; a long one in a thread."""
-        body = await self.request.body(most_bytes)
+        body = await self.http.body(most_bytes)
 
         def read() -> list[tuple[str, str]]:
             return parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=MAX_FORM_FIELDS)
@@ -145,13 +145,13 @@ class Visit:
         space = quote(self.space, safe="", errors="surrogateescape")
         given = {name: value for name, value in query.items() if value not in (None, "")}
         behind = f"?{urlencode(given, errors='surrogateescape')}" if given else ""
-        return f"{self.request.root}/ui/{space}/{path}{behind}"
+        return f"{self.http.root}/ui/{space}/{path}{behind}"
 
     def here(self, **changed: Any) -> str:
         """Returns the address of this page with some parameters changed; None removes one."""
-        query = {**self.request.parameters, **changed}
+        query = {**self.http.parameters, **changed}
         query = {name: value for name, value in query.items() if value not in (None, "")}
-        path = self.request.root + self.request.raw_path.decode("latin-1")
+        path = self.http.root + self.http.raw_path.decode("latin-1")
         return f"{path}?{urlencode(query, errors='surrogateescape')}" if query else path
 
     # --- answers ---------------------------------------------------------------------------------
@@ -176,7 +176,7 @@ class Visit:
         await templates.prepare(template)
         page = templates.render(
             template,
-            visit=self,
+            request=self,
             title=title,
             spaces=await self._spaces(),
             totals=await self._totals(),
