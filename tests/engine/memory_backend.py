@@ -12,10 +12,10 @@ from holdfast.engine.remote import (
     Commit,
     Committed,
     Conflicted,
-    Page,
+    ConnectionLost,
+    RangeRead,
     Refreshed,
     Row,
-    Unreachable,
     Unsettled,
 )
 from holdfast.limits import MAX_COUNTER, MIN_COUNTER
@@ -45,7 +45,7 @@ class MemoryBackend:
         self.messages += 1
         fault = self.fault(message)
         if fault == "unreachable":
-            raise Unreachable("by wish of the test")
+            raise ConnectionLost("by wish of the test")
         return fault
 
     def apply(self, commit: Commit) -> int:
@@ -119,7 +119,7 @@ class MemorySession:
         self.place = None
 
     def fetch(
-        self, keys: Sequence[bytes], pages: Sequence[Page]
+        self, keys: Sequence[bytes], pages: Sequence[RangeRead]
     ) -> tuple[list[Row | None], list[list[tuple[bytes, Row]]]]:
         self._backend.ask("fetch")
         if self._rows is None:
@@ -127,7 +127,7 @@ class MemorySession:
         rows = self._rows
         return [rows.get(key) for key in keys], [self._page(rows, page) for page in pages]
 
-    def _page(self, rows: Rows, page: Page) -> list[tuple[bytes, Row]]:
+    def _page(self, rows: Rows, page: RangeRead) -> list[tuple[bytes, Row]]:
         inside = sorted(
             ((key, row) for key, row in rows.items() if page.begin <= key < page.end),
             reverse=page.reverse,
@@ -148,7 +148,7 @@ class MemorySession:
         return Committed(version)
 
     def try_commit(
-        self, commit: Commit, keys: Sequence[bytes], pages: Sequence[Page], place: Any
+        self, commit: Commit, keys: Sequence[bytes], pages: Sequence[RangeRead], place: Any
     ) -> Committed | Refreshed:
         try:
             return self.commit(commit)

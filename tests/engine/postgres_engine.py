@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.engine import open_engine
 from holdfast.engine.contract import Notice, Transaction
-from holdfast.engine.postgres.connection import Connection as PostgresConnection
+from holdfast.engine.postgres.connection import PostgresConnection as PostgresConnection
 from holdfast.engine.remote import Commit, RemoteEngine
 from tests.servers import Servers
 

@@ -4,7 +4,7 @@ import pytest
 
 from holdfast.engine.remote import contention
 from holdfast.engine.remote.contention import Contention
-from holdfast.engine.remote.protocol import Page
+from holdfast.engine.remote.protocol import RangeRead
 from holdfast.limits import CONTENDED_SECONDS
 
 
@@ -24,12 +24,12 @@ def test_a_key_that_also_begins_a_range_is_forgotten_once_its_time_is_over(
     watch = Watch()
     monkeypatch.setattr(contention, "time", watch)
     remembered = Contention()
-    keys, pages = [b"a", b"a"], [Page(b"a", b"b", 1)]
+    keys, pages = [b"a", b"a"], [RangeRead(b"a", b"b", 1)]
     assert not remembered.among(keys, pages)
 
     remembered.note([b"a"])
     assert remembered.among(keys, pages)
-    assert not remembered.among([b"c"], [Page(b"b", b"c", 1)])
+    assert not remembered.among([b"c"], [RangeRead(b"b", b"c", 1)])
     watch.now += CONTENDED_SECONDS + 0.1
 
     assert not remembered.among(keys, pages)

@@ -15,7 +15,7 @@ import holdfast
 from holdfast.engine import open_engine
 from holdfast.engine.contract import Engine, Notice, Transaction
 from holdfast.engine.postgres import statements
-from holdfast.engine.postgres.connection import Connection as PostgresConnection
+from holdfast.engine.postgres.connection import PostgresConnection
 from holdfast.engine.remote import RemoteEngine
 from holdfast.errors import (
     BadInput,

@@ -12,7 +12,7 @@ import pytest
 
 from holdfast.engine import open_engine
 from holdfast.engine.contract import Notice, Transaction
-from holdfast.engine.postgres.connection import Connection as PostgresConnection
+from holdfast.engine.postgres.connection import PostgresConnection as PostgresConnection
 from holdfast.engine.postgres.functions import CHANNEL, LISTENERS_LOCK
 from holdfast.engine.remote import RemoteEngine
 from tests.engine.conformance import Conformance

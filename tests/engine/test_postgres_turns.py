@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.engine import open_engine
 from holdfast.engine.contract import Notice, Transaction
-from holdfast.engine.postgres.connection import Connection as PostgresConnection
+from holdfast.engine.postgres.connection import PostgresConnection as PostgresConnection
 from holdfast.engine.remote import Conflicted, RemoteEngine
 from tests.engine.postgres_engine import commit_of, engine, increment, url
 

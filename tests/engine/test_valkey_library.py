@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from holdfast.engine.contract import pack_counter, read_counter
 from holdfast.engine.valkey.address import parse
-from holdfast.engine.valkey.library import Names, pack_list, source, unpack_list, version
+from holdfast.engine.valkey.library import SpaceKeyNames, pack_list, source, unpack_list, version
 from holdfast.limits import MAX_COUNTER, MIN_COUNTER
 from tests.servers import Servers
 
@@ -33,7 +33,7 @@ class Space:
 
     def __init__(self, client: "valkey.Valkey", name: bytes, library: bytes) -> None:
         self.client: Any = client  # its types say that every reply may have to be awaited
-        self.names = Names("test", name)
+        self.names = SpaceKeyNames("test", name)
         self._library = library
         self._number = 0
 

@@ -13,7 +13,7 @@ from holdfast.engine import open_engine
 from holdfast.engine.contract import Notice, Transaction
 from holdfast.engine.remote import RemoteEngine
 from holdfast.engine.valkey.address import parse
-from holdfast.engine.valkey.library import Names
+from holdfast.engine.valkey.library import SpaceKeyNames
 from holdfast.engine.valkey.servers import slot_of
 from holdfast.errors import (
     BadInput,
@@ -221,7 +221,7 @@ def test_a_subscriber_hears_all_that_is_left_while_a_primary_is_replaced() -> No
         engine = open_engine(cluster.url + "&replicas=1", durability="interval")
         with engine.subscribe(space=space) as subscription:
             engine.transact(leave, space=space)
-            primary = cluster.primary_of(Names("holdfast", space).tag)
+            primary = cluster.primary_of(SpaceKeyNames("holdfast", space).tag)
             replica = cluster.kill_primary(primary)
             cluster.await_promotion(replica)
             primary.start()  # and follows the new one
@@ -243,7 +243,7 @@ def test_a_primary_that_hangs_is_left_for_the_one_that_takes_its_place() -> None
         engine = open_engine(cluster.url, durability="interval")
         engine.transact(increment, space=b"A")
         cluster.await_replicas()
-        primary = cluster.primary_of(Names("holdfast", b"A").tag)
+        primary = cluster.primary_of(SpaceKeyNames("holdfast", b"A").tag)
 
         os.kill(primary.pid, signal.SIGSTOP)
         try:
@@ -259,7 +259,7 @@ def test_a_primary_that_hangs_is_left_for_the_one_that_takes_its_place() -> None
 @pytest.mark.only_on("cluster")
 def test_a_space_that_moves_to_another_node_is_followed_under_load() -> None:
     space = b"A"
-    tag = Names("holdfast", space).tag
+    tag = SpaceKeyNames("holdfast", space).tag
     with ValkeyCluster() as cluster:
         engine = open_engine(cluster.url, durability="interval")
         stop = threading.Event()

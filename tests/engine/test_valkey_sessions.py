@@ -11,7 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.engine.contract import pack_counter, read_counter
-from holdfast.engine.remote import Commit, Conflicted, Page, RemoteEngine, Session, Walked
+from holdfast.engine.remote import (
+    BackendSession,
+    Commit,
+    Conflicted,
+    RangeRead,
+    RemoteEngine,
+    WalkedRange,
+)
 from tests.stores import Stores
 
 pytestmark = pytest.mark.only_on("valkey", "cluster")
@@ -42,7 +49,7 @@ steps = st.one_of(
 class Modelled:
     """A session and what it must see."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: BackendSession) -> None:
         self.session = session
         self.version: int | None = None  # of the state that it reads
         self.keys: set[bytes] = set()
@@ -87,7 +94,7 @@ def commit_of(modelled: Modelled, operations: Any) -> Commit:
     commit = Commit(
         space=SPACE,
         keys=dict.fromkeys(modelled.keys, 0),
-        ranges=[Walked(begin, end, []) for begin, end in modelled.ranges],
+        ranges=[WalkedRange(begin, end, []) for begin, end in modelled.ranges],
         clears=[],
         puts={},
         deletes=[],
@@ -124,7 +131,7 @@ def check_read(modelled: Modelled, history: History, name: str, *arguments: Any)
     begin, end, limit, reverse = arguments
     if begin < end:
         modelled.ranges.append((begin, end))
-    _, [pairs] = modelled.session.fetch([], [Page(begin, end, limit, reverse)])
+    _, [pairs] = modelled.session.fetch([], [RangeRead(begin, end, limit, reverse)])
     expected = sorted(((k, v) for k, v in state.items() if begin <= k < end), reverse=reverse)
     assert [(key, row.value) for key, row in pairs] == expected[:limit]
 
@@ -133,7 +140,7 @@ def check_named(modelled: Modelled, history: History, begin: bytes, end: bytes, 
     """Rows that others name are there as they were, and all of those that were named last."""
     assert modelled.version is not None
     state = history.states[modelled.version]
-    _, [pairs] = modelled.session.fetch([], [Page(begin, end, limit, follow=SPACE)])
+    _, [pairs] = modelled.session.fetch([], [RangeRead(begin, end, limit, follow=SPACE)])
     found = {key: row.value for key, row in pairs}
     assert found.items() <= state.items()
     newest = sorted(pair for pair in history.states[-1].items() if begin <= pair[0] < end)
@@ -150,10 +157,12 @@ def check_commit(modelled: Modelled, history: History, commit: Commit) -> None:
         history.apply(commit)
 
 
-def new_session(engine: RemoteEngine, number: int) -> Session:
+def new_session(engine: RemoteEngine, number: int) -> BackendSession:
     """Returns a session, which has its turn at something of its own if it is the first."""
     backend: Any = engine.backend
-    session: Session = backend.session(SPACE) if number else backend.turn_session(SPACE, [b"An"])
+    session: BackendSession = (
+        backend.session(SPACE) if number else backend.turn_session(SPACE, [b"An"])
+    )
     return session
 
 

@@ -9,7 +9,7 @@ import pytest
 import holdfast
 from holdfast.engine import open_engine
 from holdfast.engine.contract import Transaction
-from holdfast.engine.remote import RemoteEngine, Session
+from holdfast.engine.remote import BackendSession, RemoteEngine
 from tests.engine.valkey_engine import backend_of, increment
 from tests.servers import Servers
 
@@ -42,7 +42,7 @@ class Waiting:
 
     def __init__(self, engine: RemoteEngine, *contended: bytes) -> None:
         self.engine = engine
-        self.session: Session = backend_of(engine).turn_session(b"A", contended)
+        self.session: BackendSession = backend_of(engine).turn_session(b"A", contended)
         self.read: list[Any] = []
         self._thread = threading.Thread(target=self._read)
         before = self._blocked()

@@ -13,7 +13,7 @@ from bson.int64 import Int64
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.entities.bson_codec import Foreign, _decode_plainly, _document, decode, encode
+from holdfast.entities.bson_codec import ForeignValue, _decode_plainly, _document, decode, encode
 from holdfast.errors import BadValue, HoldfastError, Malformed
 from holdfast.limits import MAX_BSON_DEPTH
 
@@ -199,7 +199,7 @@ def _shown(value: Any) -> Any:
         return {name: _shown(item) for name, item in value.items()}
     if isinstance(value, list):
         return [_shown(item) for item in value]
-    return value.name if isinstance(value, Foreign) else value
+    return value.name if isinstance(value, ForeignValue) else value
 
 
 @settings(max_examples=300, deadline=None)

@@ -182,9 +182,8 @@ def test_python_output_is_formatted_and_passes_mypy(tmp_path: Path) -> None:
 def test_generated_models_describe_the_schema_that_they_came_from(
     style: Style, tmp_path: Path
 ) -> None:
-    module = imported(
-        generate(everything(), "py", CodegenOptions(style=style)), tmp_path, f"all_{style}"
-    )
+    source = generate(everything(), "py", CodegenOptions(style=style))
+    module = imported(source, tmp_path, f"all_{style}")
     models = [
         each
         for each in vars(module).values()

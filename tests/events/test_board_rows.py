@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.engine.contract import Reader
 from holdfast.events import board_rows
-from holdfast.events.codec import ORDERED, ORDERING, Record
+from holdfast.events.codec import ORDERED, ORDERING, KeyRecord
 from holdfast.events.layout import COUNTS, keys_of
 from holdfast.events.reads import Reads
 from holdfast.events.record_cache import RecordCache
@@ -34,7 +34,7 @@ def counts(store: Store, k: int) -> list[tuple[str, int, int]]:
     return [(entry.value, entry.count, entry.error) for entry in store.events.top("b", k)]
 
 
-def record(store: Store) -> Record:
+def record(store: Store) -> KeyRecord:
     with store._runner.view() as reader:
         return RecordCache(reader).record(b"b")
 

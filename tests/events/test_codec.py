@@ -9,7 +9,7 @@ from holdfast.events.codec import (
     SCORED,
     UNBOUNDED,
     WINDOWED,
-    Record,
+    KeyRecord,
     decode,
 )
 
@@ -43,7 +43,7 @@ def test_a_record_with_the_parts_of_the_first_version_is_read_and_written_as_it_
 
 def test_new_flags_and_parts_survive_a_round_trip() -> None:
     flags = GROSS_OFF | FANNED_OUT | WINDOWED | SCORED | KEPT | DECAYED
-    record = Record(b"k", b"K", flags=flags, bundles=9, gross=1, head=b"head", digests=b"digest")
+    record = KeyRecord(b"k", b"K", flags=flags, bundles=9, gross=1, head=b"head", digests=b"digest")
     record.landmark_ms, record.half_life_ms = 123, 456
 
     again = decode(b"k", b"K", record.encode())

@@ -11,7 +11,7 @@ from typing import Any
 import holdfast
 from holdfast.engine.contract import Engine
 from holdfast.server.blocking_calls import WAITS
-from holdfast.server.bounds import Bounds
+from holdfast.server.client_limits import ClientLimits
 from holdfast.server.dispatcher import Dispatcher
 from holdfast.server.options import DispatcherOptions
 from holdfast.server.resp_server import RespServer
@@ -48,7 +48,7 @@ def small_server(
     async def run() -> None:
         with holdfast.open(folder / "small", durability="interval") as store:
             prepare(store.engine)
-            dispatcher = Dispatcher(store, DispatcherOptions(bounds=Bounds(**bounds)))
+            dispatcher = Dispatcher(store, DispatcherOptions(bounds=ClientLimits(**bounds)))
             dispatcher.waits.update(WAITS)
             listener = RespServer(dispatcher)
             server = await listener.open("127.0.0.1", 0)

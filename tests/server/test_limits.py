@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from holdfast.errors import CannotServe
-from holdfast.server.bounds import Bounds, MemoryBudget
+from holdfast.server.client_limits import ClientLimits, MemoryBudget
 from tests.server.running import DEADLINE, RawClient, command, serving
 from tests.server.small_server import SmallServer, small_server
 
@@ -170,7 +170,7 @@ def _http(port: int) -> Any:
 @pytest.mark.parametrize("text", ["cake=1", "connections=many", "connections=0", "connections"])
 def test_a_bound_that_makes_no_sense_is_refused(text: str) -> None:
     with pytest.raises(CannotServe):
-        Bounds.parse([text])
+        ClientLimits.parse([text])
 
 
 # --- waiting -------------------------------------------------------------------------------------

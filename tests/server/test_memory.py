@@ -3,8 +3,8 @@
 import asyncio
 
 from holdfast.server.back_pressure import BackPressure
-from holdfast.server.bounds import MemoryBudget
-from holdfast.server.memory import Garbage, Memory
+from holdfast.server.client_limits import MemoryBudget
+from holdfast.server.memory import Garbage, MemoryWatch
 
 MEGABYTE = 1024 * 1024
 
@@ -18,7 +18,7 @@ def looks(*megabytes: int, held: int = 0) -> list[bool]:
         budget = MemoryBudget()
         budget.take(held * MEGABYTE)
         unsent = BackPressure(asyncio.get_running_loop())
-        memory = Memory(budget, unsent, lambda: current[0] * MEGABYTE)
+        memory = MemoryWatch(budget, unsent, lambda: current[0] * MEGABYTE)
         seen = []
         for size in sizes:
             current[0] = size

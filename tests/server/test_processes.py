@@ -16,8 +16,8 @@ import pytest
 import holdfast
 from holdfast.errors import BadInput, CannotServe
 from holdfast.server.addresses import Address
-from holdfast.server.bounds import Bounds
-from holdfast.server.processes import ProcessGroup, Report, ReservedPorts
+from holdfast.server.client_limits import ClientLimits
+from holdfast.server.processes import ProcessGroup, ReadinessReport, ReservedPorts
 from tests.processes import Command, start
 from tests.server.running import DEADLINE, RawClient, Server, serving
 from tests.servers import await_true
@@ -177,9 +177,9 @@ def test_a_number_of_processes_that_makes_no_sense_is_refused(tmp_path: Path, nu
 
 
 def test_connections_are_divided_among_the_processes() -> None:
-    assert Bounds(connections=100).shared_by(3).connections == 33
-    assert Bounds(connections=2).shared_by(3).connections == 1
-    assert Bounds(connections=100).shared_by(1) == Bounds(connections=100)
+    assert ClientLimits(connections=100).shared_by(3).connections == 33
+    assert ClientLimits(connections=2).shared_by(3).connections == 1
+    assert ClientLimits(connections=100).shared_by(1) == ClientLimits(connections=100)
 
 
 def test_a_port_is_reserved_only_if_no_other_program_listens_there() -> None:
@@ -206,7 +206,7 @@ def run_group(fault: str, connection: Connection) -> None:
             raise BadInput("it can't be", hint="Try again.")
         os._exit(3)
 
-    announced: list[Report] = []
+    announced: list[ReadinessReport] = []
     try:
         ProcessGroup(2, serve).run(announced.append)
     except CannotServe as error:

@@ -7,7 +7,7 @@ import holdfast
 from holdfast.errors import LimitExceeded
 from holdfast.limits import MAX_RECORDED_REFUSALS, MAX_SLOW_CALLS, MAX_SLOW_CHARS
 from holdfast.operations import OPERATIONS
-from holdfast.server.recorder import SPACE, Recorder, Times
+from holdfast.server.recorder import SPACE, DurationHistogram, Recorder
 from holdfast.store import Store
 
 
@@ -118,7 +118,7 @@ def test_a_recorder_that_is_off_writes_nothing(store: Store) -> None:
 
 def test_a_time_is_known_within_an_eighth() -> None:
     for nanoseconds in (0, 7, 8, 10_000, 2**19 - 1, 2**19, 20_000_000, 10**9, 300 * 10**9, 2**63):
-        times = Times()
+        times = DurationHistogram()
         times.add(nanoseconds)
         found, _ = times.changes()
         [told] = found

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from holdfast.admin import Origin, SettingEntry
     from holdfast.contrib.opentelemetry import ServerTracer
     from holdfast.server.addresses import Address
-    from holdfast.server.processes import Report
+    from holdfast.server.processes import ReadinessReport
     from holdfast.server.server import ServerSettings
     from holdfast.store import Store
 
@@ -59,12 +59,12 @@ def _serve(
     durability: str,
     out: Output,
     settings: "ServerSettings",
-    ready: "Callable[[Report], None]",
+    ready: "Callable[[ReadinessReport], None]",
 ) -> None:
     """Serves the store in this process; `ready` is called when all ports are open."""
     import holdfast
     from holdfast.server.memory import prepare_process
-    from holdfast.server.processes import Report
+    from holdfast.server.processes import ReadinessReport
     from holdfast.server.server import serve
     from holdfast.users import users_of
 
@@ -72,7 +72,9 @@ def _serve(
         prepare_process()
 
         def announce(*addresses: "Address") -> None:
-            ready(Report(addresses=list(addresses), has_users=bool(users_of(store.engine))))
+            ready(
+                ReadinessReport(addresses=list(addresses), has_users=bool(users_of(store.engine)))
+            )
 
         running = serve(
             store,
@@ -87,7 +89,7 @@ def _serve(
 def _serve_together(
     settings: "ServerSettings",
     out: Output,
-    server: "Callable[[ServerSettings, Callable[[Report], None]], None]",
+    server: "Callable[[ServerSettings, Callable[[ReadinessReport], None]], None]",
 ) -> None:
     """Serves the store in several processes, on ports that are this program's from now on."""
     from holdfast.server.processes import ProcessGroup, ReservedPorts
@@ -152,7 +154,7 @@ def _place(engine: str) -> Path | str:
     return Path(engine.removeprefix("lmdb://")) if engine.startswith("lmdb://") else engine
 
 
-def _announce(settings: "ServerSettings", out: Output, report: "Report") -> None:
+def _announce(settings: "ServerSettings", out: Output, report: "ReadinessReport") -> None:
     """Prints the addresses of a server that is ready."""
     secure = settings.tls_cert is not None
     scheme = "https" if secure else "http"

@@ -1,7 +1,8 @@
 """One request for a page: its user, its space, and the operations that the page calls.
 
 A page reaches the store only through `PageRequest.call`, which checks roles and arguments as the
-HTTP API does. Each call is recorded: "Copy as" shows them as commands, `?format=json` returns results.
+HTTP API does. Each call is recorded: "Copy as" shows them as commands, `?format=json` returns
+their results.
 """
 
 import csv

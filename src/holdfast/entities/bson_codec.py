@@ -8,8 +8,8 @@ plain codec below, which is slower and knows exactly the types of the wire:
     02 string    04 array      08 boolean   0a null       12 int64
 
 A document is decoded as dict, an array as list, an integer as int or `Int64`, a datetime beyond the
-years 1 to 9999 as `DatetimeMS`. A type that is not in the list is decoded as a `Foreign`, which no
-entity can hold."""
+years 1 to 9999 as `DatetimeMS`. A type that is not in the list is decoded as a `ForeignValue`,
+which no entity can hold."""
 
 import struct
 from collections.abc import Callable
@@ -39,7 +39,7 @@ _int64: Final = struct.Struct("<q")
 _uint64: Final = struct.Struct("<Q")
 
 
-class Foreign:
+class ForeignValue:
     """A value of a type that Meduza does not know. It is ignored in fields that are not read."""
 
     __slots__ = ("name",)
@@ -192,13 +192,13 @@ def _read_datetime(body: bytes, at: int, depth: int) -> tuple[Any, int]:
 
 def _skip(name: str, size: int) -> Callable[[bytes, int, int], tuple[Any, int]]:
     """Reads a foreign type of fixed size; its document notices one that reaches beyond the end."""
-    return lambda body, at, depth: (Foreign(name), at + size)
+    return lambda body, at, depth: (ForeignValue(name), at + size)
 
 
 def _skip_texts(name: str, size: int = 0) -> Callable[[bytes, int, int], tuple[Any, int]]:
     def read(body: bytes, at: int, depth: int) -> tuple[Any, int]:
         _, at = _read_string(body, at, depth)
-        return Foreign(name), at + size
+        return ForeignValue(name), at + size
 
     return read
 
@@ -206,14 +206,14 @@ def _skip_texts(name: str, size: int = 0) -> Callable[[bytes, int, int], tuple[A
 def _skip_regex(body: bytes, at: int, depth: int) -> tuple[Any, int]:
     _, at = _read_name(body, at)
     _, at = _read_name(body, at)
-    return Foreign("Regex"), at
+    return ForeignValue("Regex"), at
 
 
 def _skip_code_with_scope(body: bytes, at: int, depth: int) -> tuple[Any, int]:
     size = _int32.unpack_from(body, at)[0]
     if size < 14:
         raise Malformed("Malformed message: a code has a wrong length")
-    return Foreign("Code"), at + size
+    return ForeignValue("Code"), at + size
 
 
 def _read_number(form: struct.Struct) -> Callable[[bytes, int, int], tuple[Any, int]]:

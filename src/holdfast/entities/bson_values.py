@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from msgspec.msgpack import Ext
 
-from holdfast.entities.bson_codec import Foreign
+from holdfast.entities.bson_codec import ForeignValue
 from holdfast.entities.bson_types import Binary, DatetimeMS, Int64
 from holdfast.entities.values import Instant, elements_of, keep_set
 from holdfast.errors import BadValue
@@ -23,7 +23,7 @@ def from_wire(value: Any, depth: int = 1) -> Any:
     """Returns the kept form of a decoded BSON value."""
     reader = _FROM.get(type(value))
     if reader is None:
-        name = value.name if isinstance(value, Foreign) else type(value).__name__
+        name = value.name if isinstance(value, ForeignValue) else type(value).__name__
         raise BadValue(f"Type {name} not allowed for entities")
     return reader(value, depth)
 

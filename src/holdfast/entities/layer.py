@@ -34,7 +34,7 @@ from holdfast.entities.puts import check_version, put
 from holdfast.entities.query_checks import check_filters, check_paging, check_queries
 from holdfast.entities.records import Stored
 from holdfast.entities.schema import Schema
-from holdfast.entities.selections import Found
+from holdfast.entities.selections import FoundEntities
 from holdfast.entities.strict_tables import check_entity
 from holdfast.entities.table_access import TableAccess, access_to
 from holdfast.entities.updates import ChangedEntity, check_changes
@@ -203,7 +203,7 @@ class Entities(StoredModelCalls):
         """Like `get_raw`, but returns ids with stored entities; `kept` leaves Sets as stored."""
         return list(self._fetched(table, ids, kept).pairs())
 
-    def _fetched(self, table: str, ids: Iterable[str], kept: bool) -> Found:
+    def _fetched(self, table: str, ids: Iterable[str], kept: bool) -> FoundEntities:
         access = _access(self._tx, table)
         ids, meter = list(ids), self._meter
         if meter is None and len(ids) > 1:  # of one there can't be too much
@@ -222,7 +222,7 @@ class Entities(StoredModelCalls):
         count: bool = True,
         partial: bool = False,
         kept: bool = False,
-    ) -> Found:
+    ) -> FoundEntities:
         """Like `select_raw`, but returns ids with stored entities; `kept` leaves Sets as stored."""
         return self._page(table, filters, order, offset, limit, count, partial, kept)
 
@@ -236,7 +236,7 @@ class Entities(StoredModelCalls):
         count: bool,
         partial: bool,
         kept: bool = False,
-    ) -> Found:
+    ) -> FoundEntities:
         if not table:
             raise BadQuery("No table for GET query")
         if not filters:
@@ -359,7 +359,7 @@ def _put_entity(entity: PutEntity | Mapping[str, Any]) -> PutEntity:
     return PutEntity(dict(entity), entity.get(ID))
 
 
-def _entities(found: Found, properties: Sequence[str]) -> list[Entity]:
+def _entities(found: FoundEntities, properties: Sequence[str]) -> list[Entity]:
     if not properties:
         return [Entity(id, stored.properties, 0, stored.version) for id, stored in found.pairs()]
     return [

@@ -38,7 +38,7 @@ _TEXT: Final = frozenset({str})
 _HEADS: Final = Readers(read_head, lambda stored: [read_head(each) for each in stored])
 
 
-class Found(msgspec.Struct, frozen=True):
+class FoundEntities(msgspec.Struct, frozen=True):
     """A page of stored entities with their ids, and the number of all that match."""
 
     ids: list[str]
@@ -60,7 +60,7 @@ def find(
     limit: int,
     count: bool,
     meter: "AnswerMeter | None" = None,
-) -> Found:
+) -> FoundEntities:
     """Returns a page of the selection, decoded. With a meter it has a bound in bytes."""
     if isinstance(selection, ByPrimary):
         return _find_by_primary(reader, access, selection, readers, offset, limit, count, meter)
@@ -81,7 +81,7 @@ def find(
         if len(pairs) < ahead or (not count and len(parts) >= wanted):  # the usual: that is enough
             page = parts[offset:wanted] if offset or wanted < len(parts) else parts
             ids, stored = _load_parts(reader, access, page, readers, meter)
-            return Found(ids, stored, len(parts) if count else NOT_COUNTED, not index.ready)
+            return FoundEntities(ids, stored, len(parts) if count else NOT_COUNTED, not index.ready)
     return _find_by_index(reader, access, selection, readers, offset, most, count, meter)
 
 
@@ -105,7 +105,7 @@ class AnswerMeter:
             raise AnswerTooLarge(f"these entities have more than {MAX_ANSWER_BYTES} bytes")
 
 
-def find_all(reader: Reader, access: TableAccess, selection: Selection) -> Found:
+def find_all(reader: Reader, access: TableAccess, selection: Selection) -> FoundEntities:
     """Returns every entity of the selection once, in kept form, for callers that write it back."""
     if isinstance(selection, ByIds):
         return load(reader, access, list(dict.fromkeys(selection.ids)), access.kept)
@@ -123,7 +123,7 @@ def load(
     ids: list[str],
     readers: Readers,
     meter: AnswerMeter | None = None,
-) -> Found:
+) -> FoundEntities:
     """Returns the live entities of these ids, in this order; missing ones are left out."""
     if not _TEXT.issuperset(map(type, ids)):
         ids = [plain_id(id) for id in ids]
@@ -147,7 +147,7 @@ def load(
                         continue
                 found_ids.append(id)
                 found.append(entity)
-    return Found(found_ids, found)
+    return FoundEntities(found_ids, found)
 
 
 # --- ids --------------------------------------------------------------------------------------
@@ -162,7 +162,7 @@ def _find_by_ids(
     limit: int,
     count: bool,
     meter: AnswerMeter | None,
-) -> Found:
+) -> FoundEntities:
     ids = list(selection.ids)
     if isinstance(selection, ByKeyColumns):
         allowed = selection.allowed
@@ -178,8 +178,8 @@ def _find_by_ids(
     return _counted(found, ids) if count else found
 
 
-def _counted(page: Found, ids: list[str]) -> Found:
-    return Found(page.ids, page.stored, len(set(ids)))
+def _counted(page: FoundEntities, ids: list[str]) -> FoundEntities:
+    return FoundEntities(page.ids, page.stored, len(set(ids)))
 
 
 def _fits(properties: dict[str, Any], allowed: dict[str, frozenset[bytes]]) -> bool:
@@ -198,7 +198,7 @@ def _find_by_primary(
     limit: int,
     count: bool,
     meter: AnswerMeter | None,
-) -> Found:
+) -> FoundEntities:
     prefix, now_ms = access.entities, to_ms(reader.now)
     size = len(prefix)
     pairs = reader.scan(
@@ -221,8 +221,8 @@ def _find_by_primary(
         if seen >= end and not is_walked:
             break
     if not count:
-        return Found(ids, page)
-    return Found(ids, page, seen if is_walked else live_size(reader, access))
+        return FoundEntities(ids, page)
+    return FoundEntities(ids, page, seen if is_walked else live_size(reader, access))
 
 
 def live_size(reader: Reader, access: TableAccess) -> int:
@@ -249,7 +249,7 @@ def _find_by_index(
     most: int,
     count: bool,
     meter: AnswerMeter | None,
-) -> Found:
+) -> FoundEntities:
     """Returns a page of a selection whose entries have to be walked."""
     partial = not selection.index.ready
     now_ms = to_ms(reader.now)
@@ -264,13 +264,13 @@ def _find_by_index(
     page = _take(entries, most, now_ms)
     ids, stored = _load_parts(reader, access, page, readers, meter)
     if not count:
-        return Found(ids, stored, NOT_COUNTED, partial)
+        return FoundEntities(ids, stored, NOT_COUNTED, partial)
     walked = skipped + len(page)
     most = max(WALKED_ENTRIES - walked, 1)
     further = _skip(entries, most, now_ms)
     if further < most:
-        return Found(ids, stored, walked + further, partial)
-    return Found(ids, stored, _count_stretches(reader, access, selection), partial)
+        return FoundEntities(ids, stored, walked + further, partial)
+    return FoundEntities(ids, stored, _count_stretches(reader, access, selection), partial)
 
 
 def _live_parts(reader: Reader, pairs: list[tuple[bytes, bytes]]) -> list[bytes]:

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from holdfast.events.codec import ORDERED, ORDERING, Record
+from holdfast.events.codec import ORDERED, ORDERING, KeyRecord
 from holdfast.events.layout import (
     COUNTS,
     COUNTS_CURSOR,
@@ -29,7 +29,7 @@ from holdfast.events.record_cache import RecordCache, RecordWriter
 from holdfast.keys import after, pack_bytes, prefix_range
 from holdfast.limits import INDEXED_PER_COUNT, UNINDEXED_CANDIDATES
 
-__all__ = ["Candidate", "Index", "Rows", "count_in", "find", "highest", "scan"]
+__all__ = ["BoardRows", "Candidate", "CountIndex", "count_in", "find", "highest", "scan"]
 
 _COUNT: Final = struct.Struct(">QQ")  # count, error
 _COUNT_ALONE: Final = struct.Struct(">I")  # an exact count, while it is small
@@ -49,12 +49,12 @@ class Candidate:
     score: float = 0.0  # of a decaying board: the count that is left now
 
 
-class Rows:
+class BoardRows:
     """The rows of one board in a transaction."""
 
     __slots__ = ("_cache", "_counts", "_record", "_values", "prefix")
 
-    def __init__(self, cache: RecordWriter, record: Record) -> None:
+    def __init__(self, cache: RecordWriter, record: KeyRecord) -> None:
         self._cache = cache
         self._record = record
         self.prefix = cache.keys.generation(record.generation)
@@ -152,7 +152,7 @@ class Rows:
 # --- reading -------------------------------------------------------------------------------------
 
 
-def scan(cache: RecordCache, record: Record) -> Iterator[Candidate]:
+def scan(cache: RecordCache, record: KeyRecord) -> Iterator[Candidate]:
     """Yields all candidates in the order of their values; those with long values last."""
     begin, end = prefix_range(cache.keys.generation(record.generation) + VALUES)
     at = len(begin)
@@ -160,19 +160,19 @@ def scan(cache: RecordCache, record: Record) -> Iterator[Candidate]:
         yield _candidate(key[at:], stored)
 
 
-def highest(cache: RecordCache, record: Record, k: int) -> list[Candidate]:
+def highest(cache: RecordCache, record: KeyRecord, k: int) -> list[Candidate]:
     """Returns the `k` highest candidates, and perhaps some more."""
     if not record.flags & ORDERED:
         return _highest_of_all(cache, record, k)
-    return Index(cache, record).read(k)
+    return CountIndex(cache, record).read(k)
 
 
-class Index:
+class CountIndex:
     """The candidates of a very large board from the highest on, read in steps."""
 
     __slots__ = ("_at", "_begin", "_cache", "_end")
 
-    def __init__(self, cache: RecordCache, record: Record) -> None:
+    def __init__(self, cache: RecordCache, record: KeyRecord) -> None:
         self._cache = cache
         self._begin, self._end = prefix_range(cache.keys.generation(record.generation) + COUNTS)
         self._at = len(self._begin)
@@ -185,7 +185,7 @@ class Index:
         return [_indexed(key[self._at :], error) for key, error in pairs]
 
 
-def find(cache: RecordCache, record: Record, values: Sequence[bytes]) -> list[Candidate]:
+def find(cache: RecordCache, record: KeyRecord, values: Sequence[bytes]) -> list[Candidate]:
     """Returns those of the values that are candidates."""
     prefix = cache.keys.generation(record.generation) + VALUES
     stored = cache.tx.get_many([prefix + value_part(value) for value in values])
@@ -197,7 +197,7 @@ def find(cache: RecordCache, record: Record, values: Sequence[bytes]) -> list[Ca
     return found
 
 
-def _highest_of_all(cache: RecordCache, record: Record, k: int) -> list[Candidate]:
+def _highest_of_all(cache: RecordCache, record: KeyRecord, k: int) -> list[Candidate]:
     """Returns the `k` highest candidates of a board without an index, and some more.
 
     Most rows cost one comparison. Rows come in the order of their values, so of two equal counts

@@ -21,7 +21,7 @@ from math import ceil
 from typing import Final
 
 from holdfast.events import board_rows, distinct_counters
-from holdfast.events.board_rows import Candidate, Rows
+from holdfast.events.board_rows import BoardRows, Candidate
 from holdfast.events.codec import (
     BOARD,
     DECAYED,
@@ -29,7 +29,7 @@ from holdfast.events.codec import (
     MIXED,
     ORDERED,
     PARTIAL,
-    Record,
+    KeyRecord,
     Value,
     escaped,
     unescaped,
@@ -63,7 +63,7 @@ def capacity(k: int) -> int:
 
 def count(
     cache: RecordWriter,
-    records: list[Record],
+    records: list[KeyRecord],
     value: Value,
     k: int,
     *,
@@ -94,7 +94,9 @@ def count(
             record.flags |= MIXED | PARTIAL
 
 
-def _count_on(cache: RecordWriter, record: Record, value: Value, tracked: int, weight: int) -> bool:
+def _count_on(
+    cache: RecordWriter, record: KeyRecord, value: Value, tracked: int, weight: int
+) -> bool:
     """Counts a value; returns whether it was among the candidates."""
     if not tracked:
         # Untracked, any value may be the one that is counted here each time.
@@ -109,7 +111,7 @@ def _count_on(cache: RecordWriter, record: Record, value: Value, tracked: int, w
     return _count_in_head(cache, record, value, weight)
 
 
-def _count_in_head(cache: RecordWriter, record: Record, value: Value, weight: int) -> bool:
+def _count_in_head(cache: RecordWriter, record: KeyRecord, value: Value, weight: int) -> bool:
     head = record.head
     found = head.find(value.pattern)
     if found >= 0:
@@ -127,9 +129,9 @@ def _count_in_head(cache: RecordWriter, record: Record, value: Value, weight: in
 
 
 def _count_in_rows(
-    cache: RecordWriter, record: Record, value: Value, tracked: int, weight: int
+    cache: RecordWriter, record: KeyRecord, value: Value, tracked: int, weight: int
 ) -> bool:
-    rows = Rows(cache, record)
+    rows = BoardRows(cache, record)
     known = rows.grow(value.raw, weight)
     if not known:
         if record.size < tracked:
@@ -145,7 +147,7 @@ def _count_in_rows(
     return known
 
 
-def _evict_smallest(cache: RecordWriter, record: Record, rows: Rows) -> int:
+def _evict_smallest(cache: RecordWriter, record: KeyRecord, rows: BoardRows) -> int:
     """Removes a candidate with the smallest count; returns that count."""
     if record.flags & ORDERED:
         return rows.remove_smallest()
@@ -165,7 +167,7 @@ def _evict_smallest(cache: RecordWriter, record: Record, rows: Rows) -> int:
             return record.smallest
 
 
-def _list_smallest(cache: RecordWriter, record: Record, prefix: bytes) -> None:
+def _list_smallest(cache: RecordWriter, record: KeyRecord, prefix: bytes) -> None:
     """Reads the whole board once and lists all candidates that have the smallest count.
 
     The list stays valid while it is used: counts only grow, and a new candidate has a larger count.
@@ -185,20 +187,20 @@ def _list_smallest(cache: RecordWriter, record: Record, prefix: bytes) -> None:
         cache.put(prefix + SMALLEST + pack_int(row), listed)
 
 
-def _unpack_to_rows(cache: RecordWriter, record: Record) -> None:
+def _unpack_to_rows(cache: RecordWriter, record: KeyRecord) -> None:
     candidates = list(_head(record))
     record.head = b""
     _write_rows(cache, record, candidates)
 
 
-def _write_rows(cache: RecordWriter, record: Record, candidates: Sequence[Candidate]) -> None:
+def _write_rows(cache: RecordWriter, record: KeyRecord, candidates: Sequence[Candidate]) -> None:
     cache.new_generation(record)
     record.victims = record.victim = 0
     record.size = len(candidates)
-    Rows(cache, record).write_all(candidates)
+    BoardRows(cache, record).write_all(candidates)
 
 
-def _shrink(cache: RecordWriter, record: Record, tracked: int) -> None:
+def _shrink(cache: RecordWriter, record: KeyRecord, tracked: int) -> None:
     """Keeps only the `tracked` highest candidates, for a handler that tracks fewer than before."""
     ranked = sorted(all_candidates(cache, record), key=_rank)
     record.floor = max(record.floor, ranked[tracked].count)
@@ -210,7 +212,7 @@ def _shrink(cache: RecordWriter, record: Record, tracked: int) -> None:
         _write_rows(cache, record, ranked[:tracked])
 
 
-def store(cache: RecordWriter, record: Record, candidates: Sequence[Candidate]) -> None:
+def store(cache: RecordWriter, record: KeyRecord, candidates: Sequence[Candidate]) -> None:
     """Stores entries that were counted elsewhere as a board; it has no counters of its own."""
     record.flags |= BOARD | PARTIAL | MIXED | GROSS_OFF
     record.bound = len(candidates)
@@ -221,7 +223,7 @@ def store(cache: RecordWriter, record: Record, candidates: Sequence[Candidate]) 
 
 
 def _scaled_weight(
-    cache: RecordWriter, record: Record, weight: int, at: int, half_life_ms: int
+    cache: RecordWriter, record: KeyRecord, weight: int, at: int, half_life_ms: int
 ) -> int:
     """Returns the weight of a count at `at`, in the units of the board's landmark."""
     if not record.flags & DECAYED:
@@ -238,14 +240,14 @@ def _scaled_weight(
     return round(weight * _SCALE * float(2.0**age))
 
 
-def _move_landmark(cache: RecordWriter, record: Record, at: int) -> None:
+def _move_landmark(cache: RecordWriter, record: KeyRecord, at: int) -> None:
     if at > record.landmark_ms:
         age = min(_MOST_HALF_LIVES, (at - record.landmark_ms) / record.half_life_ms)
         _rescale(cache, record, 2.0**-age)
         record.landmark_ms = at
 
 
-def _rescale(cache: RecordWriter, record: Record, factor: float) -> None:
+def _rescale(cache: RecordWriter, record: KeyRecord, factor: float) -> None:
     """Multiplies all counts of a board."""
     candidates = [
         Candidate(each.value, round(each.count * factor), round(each.error * factor))
@@ -264,14 +266,14 @@ def _rescale(cache: RecordWriter, record: Record, factor: float) -> None:
         )
 
 
-def _decayed(cache: RecordCache, record: Record, candidate: Candidate) -> Candidate:
+def _decayed(cache: RecordCache, record: KeyRecord, candidate: Candidate) -> Candidate:
     """Returns a candidate with what is left of its count now."""
     factor = factor_now(cache, record)
     score = candidate.count * factor
     return Candidate(candidate.value, round(score), ceil(candidate.error * factor), score)
 
 
-def factor_now(cache: RecordCache, record: Record) -> float:
+def factor_now(cache: RecordCache, record: KeyRecord) -> float:
     """Returns the factor from a stored count to its value now; 1 for a board without decay."""
     if not record.half_life_ms:
         return 1.0
@@ -282,7 +284,7 @@ def factor_now(cache: RecordCache, record: Record) -> float:
 # --- reading ----------------------------------------------------------------------------------
 
 
-def top(cache: RecordCache, record: Record, k: int) -> list[Candidate]:
+def top(cache: RecordCache, record: KeyRecord, k: int) -> list[Candidate]:
     """Returns the `k` highest candidates; ties are ordered by value."""
     candidates = board_rows.highest(cache, record, k) if record.has_rows else _head(record)
     found = sorted(candidates, key=_rank)[:k]
@@ -293,12 +295,12 @@ def _rank(candidate: Candidate) -> tuple[int, bytes]:
     return -candidate.count, candidate.value
 
 
-def all_candidates(cache: RecordCache, record: Record) -> Iterator[Candidate]:
+def all_candidates(cache: RecordCache, record: KeyRecord) -> Iterator[Candidate]:
     """Yields all candidates of a board, in no order."""
     return board_rows.scan(cache, record) if record.has_rows else _head(record)
 
 
-def _head(record: Record) -> Iterator[Candidate]:
+def _head(record: KeyRecord) -> Iterator[Candidate]:
     for entry in record.head.split(b"\x01")[1:]:
         value, times = entry.split(b"\x00")
         yield Candidate(unescaped(value), int(times), 0)

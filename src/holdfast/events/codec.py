@@ -25,7 +25,7 @@ from holdfast.limits import HEAD_MEMBERS
 
 __all__ = [
     "UNBOUNDED",
-    "Record",
+    "KeyRecord",
     "Value",
     "decode",
     "encode_changed",
@@ -70,7 +70,7 @@ _FLAGS_FOLLOW: Final = 0x80  # in the byte of bundles: further flags come behind
 
 
 @dataclass(slots=True, eq=False)
-class Record:
+class KeyRecord:
     """A key while it is read or written.
 
     It is a plain class because Python sets its attributes five times as fast as those of a msgspec
@@ -191,7 +191,7 @@ _OPTIONAL_FLAGS: Final = ~(BOARD | PARTIAL | MIXED | DENSE)  # of a record with 
 _PLAIN_SET: Final = PARTIAL | MIXED | DENSE  # the flags that a set without optional parts may have
 
 
-def encode_changed(records: Iterable[Record], changed: dict[bytes, Any]) -> dict[bytes, bytes]:
+def encode_changed(records: Iterable[KeyRecord], changed: dict[bytes, Any]) -> dict[bytes, bytes]:
     """Returns the bytes to store of all records that are dirty, by their stored keys.
 
     They are clean afterwards. The keys that they belong to are noted in `changed`, with the flags.
@@ -215,18 +215,18 @@ def encode_changed(records: Iterable[Record], changed: dict[bytes, Any]) -> dict
     return pairs
 
 
-def decode(key: bytes, stored_key: bytes, stored: bytes) -> Record:
+def decode(key: bytes, stored_key: bytes, stored: bytes) -> KeyRecord:
     """Returns the record that `Record.encode` made."""
     flags, bundles, gross, bound, size, digests = _HEADER.unpack_from(stored)
     if flags < LIFE_FOLLOWS and bundles < _FLAGS_FOLLOW:
         end = _HEADER_BYTES + digests
         pending, head = stored[_HEADER_BYTES:end], stored[end:]
-        record = Record(key, stored_key, True, flags, bundles, gross, bound, size, pending, head)
+        record = KeyRecord(key, stored_key, True, flags, bundles, gross, bound, size, pending, head)
         record.stored = stored
         record.look_if_usual()
         return record
     at = _HEADER_BYTES
-    record = Record(key, stored_key, True, flags & ~_MORE_FOLLOWS, bundles, gross, bound, size)
+    record = KeyRecord(key, stored_key, True, flags & ~_MORE_FOLLOWS, bundles, gross, bound, size)
     record.is_plain = False
     if bundles & _FLAGS_FOLLOW:
         record.bundles = bundles & ~_FLAGS_FOLLOW

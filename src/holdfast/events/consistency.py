@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from holdfast.engine.contract import Reader
 from holdfast.events import board_rows
-from holdfast.events.codec import ORDERED, Record, decode
+from holdfast.events.codec import ORDERED, KeyRecord, decode
 from holdfast.events.layout import (
     BOARD_BESIDE,
     BUNDLE,
@@ -47,7 +47,7 @@ def problems_at(reader: Reader, key: bytes, value: bytes) -> Iterator[str]:
             yield f"events key {name!r}: a sketch is left over"
 
 
-def _record(reader: Reader, record: Record) -> Iterator[str]:
+def _record(reader: Reader, record: KeyRecord) -> Iterator[str]:
     keys, name = keys_of(reader.space), record.key.decode()
     for number in range(record.bundles):
         if reader.get(keys.bundle(record.key, number)) is None:
@@ -83,7 +83,7 @@ def _places(reader: Reader, prefix: bytes, name: str, size: int) -> Iterator[str
         yield f"events key {name!r}: counts {size} members, has places for {places}"
 
 
-def _index(reader: Reader, record: Record, name: str) -> Iterator[str]:
+def _index(reader: Reader, record: KeyRecord, name: str) -> Iterator[str]:
     """Yields a sentence if the index of a board by count is not what its rows by value say."""
     cache = RecordCache(reader)
     counted = sum(1 for _ in board_rows.scan(cache, record))
@@ -94,7 +94,7 @@ def _index(reader: Reader, record: Record, name: str) -> Iterator[str]:
         yield f"events key {name!r}: its index by count does not agree with its counts"
 
 
-def _find(reader: Reader, name: bytes) -> Record | None:
+def _find(reader: Reader, name: bytes) -> KeyRecord | None:
     stored_key = keys_of(reader.space).record(name)
     stored = reader.get(stored_key)
     return None if stored is None else decode(name, stored_key, stored)

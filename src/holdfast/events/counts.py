@@ -15,10 +15,10 @@ from typing import Final
 
 from holdfast.errors import BadInput, CountersWithoutTimes
 from holdfast.events import distinct_counters, sets, sketch, timed_counters
-from holdfast.events.codec import KEPT, MIXED, PARTIAL, SCORED, WINDOWED, Record
+from holdfast.events.codec import KEPT, MIXED, PARTIAL, SCORED, WINDOWED, KeyRecord
 from holdfast.events.record_cache import RecordCache, RecordWriter
 from holdfast.events.records import Distinct
-from holdfast.events.set_reads import Bounds, SetOperation, SetView
+from holdfast.events.set_reads import SetOperation, SetView, TimeBounds
 from holdfast.events.timed_counters import TimedCounter
 from holdfast.limits import EXACT_DISTINCT, MAX_COUNTED_MEMBERS, MAX_INTERSECTED_KEYS
 
@@ -28,7 +28,7 @@ _SKETCH_ERROR: Final = 0.0084
 
 
 def distinct(
-    cache: RecordCache, records: Sequence[Record], operation: SetOperation, since: int | None
+    cache: RecordCache, records: Sequence[KeyRecord], operation: SetOperation, since: int | None
 ) -> Distinct:
     """Returns how many different values all keys have together, in common, or only the first."""
     if since is not None or any(_is_restricted(record) for record in records):
@@ -53,12 +53,12 @@ def distinct(
     return _estimate(sketches, operation, incomplete)
 
 
-def _is_restricted(record: Record) -> bool:
+def _is_restricted(record: KeyRecord) -> bool:
     """Returns whether a stored result was counted since a moment, and has no other counter."""
     return record.flags & (KEPT | PARTIAL) == KEPT | PARTIAL
 
 
-def _exact_size(cache: RecordCache, record: Record) -> int | None:
+def _exact_size(cache: RecordCache, record: KeyRecord) -> int | None:
     """Returns the number of members, if they are all that were ever added."""
     if not record.is_whole or not record.is_dense or record.is_count:
         return None  # a short list of digests says the same
@@ -73,7 +73,7 @@ def _of_sets(found: Sequence[set[bytes]], operation: SetOperation) -> set[bytes]
 
 
 def _count_members(
-    cache: RecordCache, records: Sequence[Record], operation: SetOperation
+    cache: RecordCache, records: Sequence[KeyRecord], operation: SetOperation
 ) -> int | None:
     """Counts the members that are in all sets, or in the first alone, if none was ever lost."""
     if any(record.is_board or record.is_count or not record.is_whole for record in records):
@@ -81,7 +81,7 @@ def _count_members(
     sizes = [sets.exact_size(cache, record) for record in records]
     if None in sizes:
         return None
-    views = [SetView(cache, record, Bounds(), n) for n, record in enumerate(records)]
+    views = [SetView(cache, record, TimeBounds(), n) for n, record in enumerate(records)]
     walked = 0
     if operation == "intersection":
         walked = min(range(len(sizes)), key=lambda n: sizes[n] or 0)
@@ -135,7 +135,7 @@ def _from_unions(
 
 
 def _distinct_since(
-    cache: RecordCache, records: Sequence[Record], operation: SetOperation, since: int
+    cache: RecordCache, records: Sequence[KeyRecord], operation: SetOperation, since: int
 ) -> Distinct:
     second = since // 1_000
     timed = [_values_since(cache, record, since).since(second) for record in records]
@@ -153,7 +153,7 @@ def _distinct_since(
     return _from_unions(len(records), operation, union, timed_counters.STANDARD_ERROR)
 
 
-def _values_since(cache: RecordCache, record: Record, since: int) -> TimedCounter:
+def _values_since(cache: RecordCache, record: KeyRecord, since: int) -> TimedCounter:
     """Returns the values of a key with their seconds, from its counter or from its members."""
     if record.flags & WINDOWED:
         return timed_counters.read(cache.tx, cache.keys, record.key, timed_counters.VALUES)
@@ -161,7 +161,7 @@ def _values_since(cache: RecordCache, record: Record, since: int) -> TimedCounte
         return TimedCounter()
     if record.is_board or record.is_count or not record.is_whole:
         raise _without_times(record)
-    view = SetView(cache, record, Bounds(since=since), 0)
+    view = SetView(cache, record, TimeBounds(since=since), 0)
     found: dict[bytes, int] = {}
     for member in view.walk(None):
         if len(found) == MAX_COUNTED_MEMBERS:
@@ -171,14 +171,14 @@ def _values_since(cache: RecordCache, record: Record, since: int) -> TimedCounte
     return TimedCounter(found)
 
 
-def _without_times(record: Record) -> CountersWithoutTimes:
+def _without_times(record: KeyRecord) -> CountersWithoutTimes:
     return CountersWithoutTimes(f"the counters of {record.key.decode()} keep no times")
 
 
 # --- gross --------------------------------------------------------------------------------------
 
 
-def gross(cache: RecordCache, records: Sequence[Record], since: int | None) -> int:
+def gross(cache: RecordCache, records: Sequence[KeyRecord], since: int | None) -> int:
     """Returns how many values were added; a scored add that several keys have is one."""
     if since is None:
         if not any(record.flags & SCORED for record in records):
@@ -203,7 +203,7 @@ def gross(cache: RecordCache, records: Sequence[Record], since: int | None) -> i
 
 
 def keep_union(
-    cache: RecordWriter, record: Record, sources: Sequence[Record], since: int | None
+    cache: RecordWriter, record: KeyRecord, sources: Sequence[KeyRecord], since: int | None
 ) -> None:
     """Makes `record` a snapshot of the union of `sources`, as it is now."""
     record.flags |= KEPT

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from holdfast.events import sketch
-from holdfast.events.codec import DENSE, Record
+from holdfast.events.codec import DENSE, KeyRecord
 from holdfast.events.record_cache import RecordCache, RecordWriter
 from holdfast.limits import EXACT_DISTINCT, MAX_BUNDLES
 
@@ -26,7 +26,7 @@ _COLLECTED_BYTES: Final = 300 * sketch.DIGEST_BYTES
 _LENGTH: Final = struct.Struct(">H")
 
 
-def settle(cache: RecordWriter, record: Record) -> None:
+def settle(cache: RecordWriter, record: KeyRecord) -> None:
     """Moves the digests of a record to its archive."""
     if record.bundles < MAX_BUNDLES:
         archive(cache, record, b"")
@@ -35,14 +35,14 @@ def settle(cache: RecordWriter, record: Record) -> None:
         rewrite(cache, record, absorbed(cache, record, known), entries)
 
 
-def archive(cache: RecordWriter, record: Record, entries: bytes) -> None:
+def archive(cache: RecordWriter, record: KeyRecord, entries: bytes) -> None:
     """Adds a bundle: the digests of a record, and some of its entries."""
     _write_bundle(cache, record, record.bundles, record.digests, entries)
     record.digests = b""
     record.bundles += 1
 
 
-def absorbed(cache: RecordWriter, record: Record, known: bytes) -> bytes:
+def absorbed(cache: RecordWriter, record: KeyRecord, known: bytes) -> bytes:
     """Returns the digests that the archive must keep, of `known` and those in the record.
 
     The others go into the sketch. The record has no digests afterwards.
@@ -63,7 +63,7 @@ def absorbed(cache: RecordWriter, record: Record, known: bytes) -> bytes:
     return b""
 
 
-def read_archive(cache: RecordCache, record: Record) -> tuple[bytes, bytes]:
+def read_archive(cache: RecordCache, record: KeyRecord) -> tuple[bytes, bytes]:
     """Returns the digests and the entries of a key's archive, the newest bundle first."""
     digests = entries = b""
     for number in reversed(range(record.bundles)):
@@ -75,7 +75,7 @@ def read_archive(cache: RecordCache, record: Record) -> tuple[bytes, bytes]:
     return digests, entries
 
 
-def rewrite(cache: RecordWriter, record: Record, known: bytes, entries: bytes) -> None:
+def rewrite(cache: RecordWriter, record: KeyRecord, known: bytes, entries: bytes) -> None:
     """Replaces all bundles by one, or by none if there is nothing to keep."""
     left = 1 if known or entries else 0
     if left:
@@ -86,30 +86,30 @@ def rewrite(cache: RecordWriter, record: Record, known: bytes, entries: bytes) -
 
 
 def _write_bundle(
-    cache: RecordWriter, record: Record, number: int, known: bytes, entries: bytes
+    cache: RecordWriter, record: KeyRecord, number: int, known: bytes, entries: bytes
 ) -> None:
     stored = _LENGTH.pack(len(known)) + known + entries
     cache.put(cache.keys.bundle(record.key, number), stored)
 
 
-def known(cache: RecordCache, record: Record) -> list[bytes]:
+def known(cache: RecordCache, record: KeyRecord) -> list[bytes]:
     """Returns the digests of a key that its sketch does not have yet; all, if it has no sketch."""
     return list(dict.fromkeys(_split(record.digests + read_archive(cache, record)[0])))
 
 
-def registers_of(cache: RecordCache, record: Record, known: Sequence[bytes]) -> bytes:
+def registers_of(cache: RecordCache, record: KeyRecord, known: Sequence[bytes]) -> bytes:
     """Returns the sketch of all values of a key, whose other digests are `known`."""
     registers = _registers(cache, record) if record.is_dense else sketch.EMPTY
     return sketch.update(registers, b"".join(known))
 
 
-def store_sketch(cache: RecordWriter, record: Record, registers: bytes) -> None:
+def store_sketch(cache: RecordWriter, record: KeyRecord, registers: bytes) -> None:
     """Gives a key that has no digests a sketch."""
     record.flags |= DENSE
     cache.put(cache.keys.sketch(record.key), registers)
 
 
-def _registers(cache: RecordCache, record: Record) -> bytes:
+def _registers(cache: RecordCache, record: KeyRecord) -> bytes:
     return cache.get(cache.keys.sketch(record.key)) or sketch.EMPTY
 
 

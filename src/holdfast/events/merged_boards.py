@@ -18,7 +18,7 @@ from typing import Final
 
 from holdfast.events import board_rows, boards
 from holdfast.events.board_rows import Candidate
-from holdfast.events.codec import ORDERED, Record
+from holdfast.events.codec import ORDERED, KeyRecord
 from holdfast.events.record_cache import RecordCache
 
 __all__ = ["merged"]
@@ -27,7 +27,7 @@ _FIRST_STEP: Final = 64  # candidates that are read of each index at first, at l
 _ROUNDING: Final = 1e-9  # of a sum of scores, relative to it
 
 
-def merged(cache: RecordCache, records: Sequence[Record], k: int) -> list[Candidate]:
+def merged(cache: RecordCache, records: Sequence[KeyRecord], k: int) -> list[Candidate]:
     """Returns the `k` highest candidates of several boards together.
 
     A value that a board does not track may still have come up there, as often as the highest count
@@ -58,7 +58,7 @@ class _Part:
 
     __slots__ = ("_cache", "_index", "_record", "bound", "factor", "floor", "is_read", "seen")
 
-    def __init__(self, cache: RecordCache, record: Record, *, fades: bool) -> None:
+    def __init__(self, cache: RecordCache, record: KeyRecord, *, fades: bool) -> None:
         self._cache = cache
         self._record = record
         # By which counts become scores. Sums of whole numbers are exact, however large.
@@ -67,7 +67,7 @@ class _Part:
         self.bound: float = float("inf")  # what a value that was not read has at most
         self.seen: dict[bytes, Candidate] = {}
         self.is_read = False  # to its end
-        self._index = board_rows.Index(cache, record) if record.flags & ORDERED else None
+        self._index = board_rows.CountIndex(cache, record) if record.flags & ORDERED else None
 
     @property
     def indexed(self) -> int:

@@ -11,7 +11,7 @@ from holdfast.engine.contract import Reader
 from holdfast.error_text import shown
 from holdfast.errors import BadInput, IncompleteCounter, WrongKind
 from holdfast.events import boards, counts, merged_boards, numbers, sets
-from holdfast.events.codec import GROSS_OFF, UNBOUNDED, WINDOWED, Record, decode
+from holdfast.events.codec import GROSS_OFF, UNBOUNDED, WINDOWED, KeyRecord, decode
 from holdfast.events.deployment import deployed
 from holdfast.events.record_cache import RecordCache
 from holdfast.events.records import (
@@ -27,7 +27,7 @@ from holdfast.events.records import (
     Point,
     Settings,
 )
-from holdfast.events.set_reads import Bounds, Cursor, SetOperation, SetView, merged_members
+from holdfast.events.set_reads import Cursor, SetOperation, SetView, TimeBounds, merged_members
 from holdfast.events.times import (
     LABELS,
     Calendar,
@@ -163,7 +163,7 @@ class Reads:
         records = [self._cache.record(encoded(each)) for each in self._keys(key, last, schema)]
         return counts.distinct(self._cache, records, _checked_operation(op), self._moment(since))
 
-    def counted(self, keys: KeyOrKeys, since: Moment | None) -> tuple[list[Record], int | None]:
+    def counted(self, keys: KeyOrKeys, since: Moment | None) -> tuple[list[KeyRecord], int | None]:
         """Returns the records whose counters are asked for, and the moment in milliseconds."""
         found = [self._cache.record(encoded(each)) for each in self._keys(keys, None, None)]
         return found, self._moment(since)
@@ -282,13 +282,13 @@ class Reads:
 
     # --- arguments -------------------------------------------------------------------------------
 
-    def _set(self, key: str) -> Record:
+    def _set(self, key: str) -> KeyRecord:
         record = self._cache.record(encoded(key))
         if record.known and record.is_board:
             raise WrongKind(f"key {key} holds a leaderboard", hint="Read it with `top`.")
-        return Record(record.key, record.stored_key) if record.is_count else record
+        return KeyRecord(record.key, record.stored_key) if record.is_count else record
 
-    def _board(self, key: str) -> Record:
+    def _board(self, key: str) -> KeyRecord:
         record = self._cache.record(encoded(key))
         if record.is_board:
             return record
@@ -326,9 +326,9 @@ class Reads:
             return Calendar(timezone)
         return own if own.timezone else own._replace(timezone=timezone)
 
-    def _bounds(self, since: Moment | None, until: Moment | None) -> Bounds:
+    def _bounds(self, since: Moment | None, until: Moment | None) -> TimeBounds:
         low, high = self._moment(since), self._moment(until)
-        return Bounds(-1 if low is None else low, MAX_EVENT_MS if high is None else high)
+        return TimeBounds(-1 if low is None else low, MAX_EVENT_MS if high is None else high)
 
     def _moment(self, given: Moment | None) -> int | None:
         """Returns a bound in milliseconds; one before 1970 or after 2109 is no bound."""

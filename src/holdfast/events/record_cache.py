@@ -20,7 +20,7 @@ from holdfast.events.codec import (
     ORDERING,
     ROWS,
     WINDOWED,
-    Record,
+    KeyRecord,
     decode,
     encode_changed,
 )
@@ -55,14 +55,14 @@ class RecordCache:
         self.get = tx.get
         self.scan = tx.scan
         self.some_expire = False  # a record was met that has an end
-        self._records: dict[bytes, Record] = {}
-        self._beside: dict[bytes, Record] = {}
+        self._records: dict[bytes, KeyRecord] = {}
+        self._beside: dict[bytes, KeyRecord] = {}
 
-    def record(self, key: bytes) -> Record:
+    def record(self, key: bytes) -> KeyRecord:
         """Returns the record of `key`; a blank one if it does not exist or has expired."""
         return self.records([key])[0]
 
-    def records(self, keys: list[bytes]) -> list[Record]:
+    def records(self, keys: list[bytes]) -> list[KeyRecord]:
         """Returns the record of each key, like `record`."""
         met = self._records
         for key in keys:
@@ -70,28 +70,28 @@ class RecordCache:
                 met[key] = self._read(key)
         return [met[key] for key in keys]
 
-    def _read(self, key: bytes) -> Record:
+    def _read(self, key: bytes) -> KeyRecord:
         stored_key = self.keys.record(key)
         return self._decode(key, stored_key, self.get(stored_key))
 
-    def _decode(self, key: bytes, stored_key: bytes, stored: bytes | None) -> Record:
+    def _decode(self, key: bytes, stored_key: bytes, stored: bytes | None) -> KeyRecord:
         if stored is None:
-            return Record(key, stored_key)
+            return KeyRecord(key, stored_key)
         record = decode(key, stored_key, stored)
         if record.expires_ms:
             self.some_expire = True
             if record.expires_ms <= self.now_ms:
                 self._discard_expired(record)
-                return Record(key, stored_key)
+                return KeyRecord(key, stored_key)
         return record
 
-    def board_beside(self, key: bytes) -> Record:
+    def board_beside(self, key: bytes) -> KeyRecord:
         """Returns the leaderboard that may be beside the set of a key, in the flux dialect."""
         found = self._beside.get(key)
         if found is None:
             stored_key = self.keys.board_beside(key)
             stored = self.get(stored_key)
-            found = Record(key, stored_key, beside=True)
+            found = KeyRecord(key, stored_key, beside=True)
             if stored is not None:
                 found = decode(key, stored_key, stored)
                 found.beside = True
@@ -99,11 +99,11 @@ class RecordCache:
                     self.some_expire = True
                     if found.expires_ms <= self.now_ms:
                         self._discard_expired(found)
-                        found = Record(key, stored_key, beside=True)
+                        found = KeyRecord(key, stored_key, beside=True)
             self._beside[key] = found
         return found
 
-    def _discard_expired(self, expired: Record) -> None:
+    def _discard_expired(self, expired: KeyRecord) -> None:
         """Does nothing: a reader ignores what has expired."""
 
 
@@ -118,10 +118,10 @@ class DecodedRecords:
     __slots__ = ("newer", "older")
 
     def __init__(self) -> None:
-        self.newer: dict[bytes, Record] = {}
-        self.older: dict[bytes, Record] = {}  # are dropped when there are too many newer ones
+        self.newer: dict[bytes, KeyRecord] = {}
+        self.older: dict[bytes, KeyRecord] = {}  # are dropped when there are too many newer ones
 
-    def keep(self, records: dict[bytes, Record]) -> None:
+    def keep(self, records: dict[bytes, KeyRecord]) -> None:
         """Keeps records that the caller does not use again."""
         if len(records) > MAX_DECODED_RECORDS or any(
             len(key) > MAX_EVENT_KEY_BYTES for key in records
@@ -158,7 +158,7 @@ class RecordWriter(RecordCache):
         self._due: list[tuple[float, str, bytes]] = []
         self._decoded = _decoded_of(tx.space)
 
-    def records(self, keys: list[bytes]) -> list[Record]:
+    def records(self, keys: list[bytes]) -> list[KeyRecord]:
         """Returns the record of each key; one that is as an earlier call left it is not decoded."""
         met, get = self._records, self.get
         newer, older = self._decoded.newer, self._decoded.older
@@ -185,7 +185,7 @@ class RecordWriter(RecordCache):
         """Schedules the remover of `kind` for `at`, unless the event is undone."""
         self._due.append((at, kind, subject))
 
-    def extend_lifetime(self, record: Record, lifetime_ms: int) -> None:
+    def extend_lifetime(self, record: KeyRecord, lifetime_ms: int) -> None:
         """Extends the life of a key that was just written; its remover still runs at the old end.
 
         A handler without `expire_after` keeps the lifetime that the key has.
@@ -202,7 +202,7 @@ class RecordWriter(RecordCache):
             kind = BESIDE_KIND if record.beside else KEY_KIND
             self._due.append((record.expires_ms / 1_000, kind, record.key))
 
-    def remove_all(self, record: Record) -> None:
+    def remove_all(self, record: KeyRecord) -> None:
         """Removes a key with all that belongs to it; its rows later, in bounded steps."""
         self.delete(record.stored_key)
         for number in range(record.bundles):
@@ -217,7 +217,7 @@ class RecordWriter(RecordCache):
         (self._beside if record.beside else self._records).pop(record.key, None)
         self._changed[record.key] = b""
 
-    def new_generation(self, record: Record) -> bytes:
+    def new_generation(self, record: KeyRecord) -> bytes:
         """Begins the rows of a key and returns their prefix.
 
         The number is random, so that writers do not conflict on one shared counter.
@@ -227,7 +227,7 @@ class RecordWriter(RecordCache):
         record.flags |= ROWS
         return self.keys.generation(record.generation)
 
-    def abandon_generation(self, record: Record) -> None:
+    def abandon_generation(self, record: KeyRecord) -> None:
         """Abandons the rows of a key: a remover clears them."""
         if record.has_rows:
             generation = record.generation.to_bytes(8, "big")
@@ -235,7 +235,7 @@ class RecordWriter(RecordCache):
         record.flags &= ~(ROWS | FANNED_OUT | ORDERED | ORDERING)
         record.generation = record.victims = record.victim = 0
 
-    def _discard_expired(self, expired: Record) -> None:
+    def _discard_expired(self, expired: KeyRecord) -> None:
         self.remove_all(expired)
 
     # --- writing back, taking back ---------------------------------------------------------------
@@ -249,7 +249,7 @@ class RecordWriter(RecordCache):
             expiry.schedule(self.tx, at, kind, subject)
         self._due.clear()
 
-    def _write(self, records: dict[bytes, Record]) -> None:
+    def _write(self, records: dict[bytes, KeyRecord]) -> None:
         self._put_all(encode_changed(records.values(), self._changed))
 
     def _put_all(self, pairs: dict[bytes, bytes]) -> None:
@@ -271,7 +271,7 @@ class RecordWriter(RecordCache):
         self._put_all(pairs)
         self._changed_sets.append(keys)
 
-    def write_records(self, records: list[Record]) -> None:
+    def write_records(self, records: list[KeyRecord]) -> None:
         """Writes changed records now, so that the store has their current state."""
         self._put_all(encode_changed(records, self._changed))
         for record in records:

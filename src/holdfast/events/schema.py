@@ -31,8 +31,8 @@ from holdfast.limits import (
 )
 
 __all__ = [
+    "EnqueuedJob",
     "Handler",
-    "Job",
     "Operation",
     "WriteOptions",
     "read_handlers",
@@ -88,7 +88,7 @@ class WriteOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     takes_older: bool = False  # an add moves a member back to an older time
 
 
-class Job(msgspec.Struct, frozen=True, kw_only=True):
+class EnqueuedJob(msgspec.Struct, frozen=True, kw_only=True):
     """The job of `enqueue`, whose data are terms."""
 
     queue: str
@@ -104,7 +104,7 @@ class Handler(msgspec.Struct, frozen=True, kw_only=True):
     options: WriteOptions
     targets: tuple[Expression, ...]
     value: Expression | None = None  # of all operations but enqueue
-    job: Job | None = None  # of enqueue
+    job: EnqueuedJob | None = None  # of enqueue
     background: bool = False  # whether it may continue in steps after the commit
     weight: Expression | None = None  # of a count on a board
     names_last: bool | None = (
@@ -150,7 +150,7 @@ def read_handlers(listed: Any) -> list[Handler]:
     return [handler for handler in read if handler is not None]
 
 
-def read_job(given: Any) -> Job:
+def read_job(given: Any) -> EnqueuedJob:
     """Returns the job of `enqueue`; raises `ExpressionProblem` if it is not one."""
     problems: list[str] = []
     job = _Checker("enqueue", 0, problems).job(given)
@@ -293,9 +293,9 @@ class _Checker:
         ]
         return tuple(expression for expression in parsed if expression is not None)
 
-    def _value(self, fields: Mapping[str, Any]) -> tuple[Expression | None, Job | None]:
+    def _value(self, fields: Mapping[str, Any]) -> tuple[Expression | None, EnqueuedJob | None]:
         value: Expression | None = None
-        job: Job | None = None
+        job: EnqueuedJob | None = None
         for each in _OPERATIONS:
             if each not in fields:
                 continue
@@ -306,7 +306,7 @@ class _Checker:
                 value = self._parse(f".{each}", fields[each], parse_value)
         return value, job
 
-    def job(self, job: Any) -> Job | None:
+    def job(self, job: Any) -> EnqueuedJob | None:
         if not isinstance(job, Mapping):
             self._note(".enqueue", f"expected an object, not {_shown(job)}")
             return None
@@ -323,7 +323,7 @@ class _Checker:
             for name, text in data.items()
         ]
         terms = tuple((name, term) for name, term in parsed if term is not None)
-        return Job(queue=str(job.get("queue")), klass=str(job.get("klass")), data=terms)
+        return EnqueuedJob(queue=str(job.get("queue")), klass=str(job.get("klass")), data=terms)
 
     def _bound(self, fields: Mapping[str, Any], operation: Operation | None) -> int | None:
         bound = fields.get("max_stored_values")

@@ -18,13 +18,13 @@ import msgspec
 
 from holdfast.errors import BadInput
 from holdfast.events import sets
-from holdfast.events.codec import TIME_BYTES, Record
+from holdfast.events.codec import TIME_BYTES, KeyRecord
 from holdfast.events.layout import PLACES, VALUES, place, value_part
 from holdfast.events.record_cache import RecordCache
 from holdfast.keys import prefix_range
 from holdfast.limits import MAX_EVENT_MS, MAX_WALKED_MEMBERS
 
-__all__ = ["Bounds", "Cursor", "SetOperation", "SetView", "merged_members"]
+__all__ = ["Cursor", "SetOperation", "SetView", "TimeBounds", "merged_members"]
 
 SetOperation: TypeAlias = Literal["union", "intersection", "difference"]
 
@@ -33,7 +33,7 @@ _MOST_ROWS: Final = 512
 _ANCHORS: Final = 3
 
 
-class Bounds(NamedTuple):
+class TimeBounds(NamedTuple):
     """Times of members that count: `since` exclusive, `until` inclusive, in milliseconds."""
 
     since: int = -1
@@ -70,7 +70,7 @@ class Cursor(msgspec.Struct, array_like=True, frozen=True):
 _decode: Final = msgspec.msgpack.Decoder(Cursor).decode
 
 
-class Walked(NamedTuple):
+class WalkedMember(NamedTuple):
     """A member that a walk has reached. Sorts newest first; equal times are ordered by set."""
 
     order: int  # the time, negated
@@ -87,7 +87,9 @@ class Walked(NamedTuple):
 class SetView:
     """One set within bounds."""
 
-    def __init__(self, cache: RecordCache, record: Record, bounds: Bounds, source: int) -> None:
+    def __init__(
+        self, cache: RecordCache, record: KeyRecord, bounds: TimeBounds, source: int
+    ) -> None:
         self._cache = cache
         self._record = record
         self._bounds = bounds
@@ -102,11 +104,11 @@ class SetView:
             at = self._packed_times.get(value)
         return at if at is not None and self._bounds.hold(at) else None
 
-    def walk(self, cursor: Cursor | None) -> Iterator[Walked]:
+    def walk(self, cursor: Cursor | None) -> Iterator[WalkedMember]:
         """Yields the members, newest first, from behind the cursor on."""
         walk = self._walk_rows(cursor) if self._record.has_rows else self._walk_packed(cursor)
         for arrival, (value, at, sequence) in enumerate(walk):
-            yield Walked(-at, self._source, arrival, value, sequence)
+            yield WalkedMember(-at, self._source, arrival, value, sequence)
 
     @cached_property
     def _packed(self) -> list[sets.Member]:
@@ -170,7 +172,7 @@ def merged_members(
     """Returns a page of members, and the cursor of the next page if there may be one."""
     page: list[sets.Member] = []
     given: set[bytes] = set()
-    last: Walked | None = None
+    last: WalkedMember | None = None
     anchors: list[bytes] = []
     walks = views if operation != "difference" else views[:1]
     for walked, member in enumerate(heapq.merge(*(view.walk(cursor) for view in walks))):
@@ -186,14 +188,14 @@ def merged_members(
     return page, None
 
 
-def _cursor_at(last: Walked, anchors: list[bytes]) -> Cursor:
+def _cursor_at(last: WalkedMember, anchors: list[bytes]) -> Cursor:
     return Cursor(last.at, last.value, last.sequence, last.source, anchors)
 
 
 def _is_given_out(
     views: Sequence[SetView],
     operation: SetOperation,
-    member: Walked,
+    member: WalkedMember,
     given: set[bytes],
     *,
     checks: bool,

@@ -23,7 +23,7 @@ from holdfast.events.codec import (
     ROWS,
     TIME_BYTES,
     UNBOUNDED,
-    Record,
+    KeyRecord,
     Value,
     escaped,
     pack_time,
@@ -57,7 +57,7 @@ _UNPACKED_MEMBERS: Final = PACKED_MEMBERS // 4  # a set that shrinks to this is 
 
 def add(
     cache: RecordWriter,
-    records: list[Record],
+    records: list[KeyRecord],
     value: Value,
     bound: int,
     *,
@@ -94,7 +94,7 @@ def add(
 
 def _add(
     cache: RecordWriter,
-    record: Record,
+    record: KeyRecord,
     value: Value,
     bound: int,
     gross: int,
@@ -134,7 +134,7 @@ def _add(
         distinct_counters.settle(cache, record)
 
 
-def remove(cache: RecordWriter, record: Record, raw: bytes) -> bool:
+def remove(cache: RecordWriter, record: KeyRecord, raw: bytes) -> bool:
     """Removes a value; returns whether it was there."""
     record.usual = -1
     if record.has_rows:
@@ -148,7 +148,7 @@ def remove(cache: RecordWriter, record: Record, raw: bytes) -> bool:
     return True
 
 
-def _take_from_archive(cache: RecordWriter, record: Record, value: Value) -> None:
+def _take_from_archive(cache: RecordWriter, record: KeyRecord, value: Value) -> None:
     """Removes a member that is newer than `value` and not in the head."""
     entries = _entries(cache, record)
     kept = [entry for entry in entries if entry[_VALUE:] != value.pattern[1:-1]]
@@ -157,7 +157,7 @@ def _take_from_archive(cache: RecordWriter, record: Record, value: Value) -> Non
         _repack(cache, record, kept)
 
 
-def _move(record: Record, value: Value, found: int, *, takes_older: bool) -> None:
+def _move(record: KeyRecord, value: Value, found: int, *, takes_older: bool) -> None:
     """Moves a member of the head to the place of its new time."""
     head = record.head
     begin = found - TIME_BYTES
@@ -180,14 +180,14 @@ def _inserted(head: bytes, value: Value) -> bytes:
     return _joined(entries)
 
 
-def _cut_head(record: Record) -> None:
+def _cut_head(record: KeyRecord) -> None:
     """Evicts the oldest member of a set so small that the head holds all of it."""
     record.flags |= PARTIAL
     record.head = record.head[: record.head.rfind(b"\x00", 0, -1) + 1]
     record.size -= 1
 
 
-def _change_bound(cache: RecordWriter, record: Record, bound: int) -> None:
+def _change_bound(cache: RecordWriter, record: KeyRecord, bound: int) -> None:
     """Applies the bound of the handler that writes now.
 
     A larger bound must not bring back values that the old one has evicted; a smaller one cuts the
@@ -206,7 +206,7 @@ def _change_bound(cache: RecordWriter, record: Record, bound: int) -> None:
         record.bound = bound
 
 
-def _move_to_archive(cache: RecordWriter, record: Record) -> None:
+def _move_to_archive(cache: RecordWriter, record: KeyRecord) -> None:
     """Moves the head to the archive, which is compacted when it holds about twice the set."""
     if record.bound <= HEAD_MEMBERS:
         return  # a few long values; there will be no more of them
@@ -220,7 +220,7 @@ def _move_to_archive(cache: RecordWriter, record: Record) -> None:
     _repack(cache, record, merged[: record.bound])
 
 
-def _repack(cache: RecordWriter, record: Record, entries: list[bytes]) -> None:
+def _repack(cache: RecordWriter, record: KeyRecord, entries: list[bytes]) -> None:
     """Stores all members of a set again, in the form that suits their number."""
     known, _ = distinct_counters.read_archive(cache, record)
     known = distinct_counters.absorbed(cache, record, known)
@@ -246,7 +246,7 @@ def _joined(entries: list[bytes]) -> bytes:
 # --- rows -------------------------------------------------------------------------------------
 
 
-def _unpack_to_rows(cache: RecordWriter, record: Record, entries: list[bytes]) -> None:
+def _unpack_to_rows(cache: RecordWriter, record: KeyRecord, entries: list[bytes]) -> None:
     prefix = cache.new_generation(record)
     record.sequence = 0
     for entry in reversed(entries):
@@ -258,7 +258,7 @@ def _unpack_to_rows(cache: RecordWriter, record: Record, entries: list[bytes]) -
 
 
 def _add_row(
-    cache: RecordWriter, record: Record, value: Value, *, counted: bool, takes_older: bool
+    cache: RecordWriter, record: KeyRecord, value: Value, *, counted: bool, takes_older: bool
 ) -> None:
     prefix = cache.keys.generation(record.generation)
     by_value = prefix + VALUES + value_part(value.raw)
@@ -290,7 +290,7 @@ def _stays(at: int, new: int, *, takes_older: bool) -> bool:
     return at == new if takes_older else at > new
 
 
-def _evict_rows(cache: RecordWriter, record: Record) -> None:
+def _evict_rows(cache: RecordWriter, record: KeyRecord) -> None:
     """Evicts the oldest members beyond the bound, or copies the rest if that is less work."""
     excess = record.size - record.bound
     if excess <= 0:
@@ -310,7 +310,7 @@ def _evict_rows(cache: RecordWriter, record: Record) -> None:
     record.size = record.bound
 
 
-def _remove_row(cache: RecordWriter, record: Record, raw: bytes) -> bool:
+def _remove_row(cache: RecordWriter, record: KeyRecord, raw: bytes) -> bool:
     prefix = cache.keys.generation(record.generation)
     by_value = prefix + VALUES + value_part(raw)
     where = cache.get(by_value)
@@ -327,7 +327,7 @@ def _remove_row(cache: RecordWriter, record: Record, raw: bytes) -> bool:
     return True
 
 
-def _pack_rows(cache: RecordWriter, record: Record, count: int) -> None:
+def _pack_rows(cache: RecordWriter, record: KeyRecord, count: int) -> None:
     """Packs the `count` newest members and abandons the generation."""
     newest = _rows(cache, record, limit=count)
     entries = [_entry(raw, at) for raw, at in newest]
@@ -338,14 +338,14 @@ def _pack_rows(cache: RecordWriter, record: Record, count: int) -> None:
 # --- reading ----------------------------------------------------------------------------------
 
 
-def size(cache: RecordCache, record: Record) -> int:
+def size(cache: RecordCache, record: KeyRecord) -> int:
     """Returns how many members the set has."""
     if record.has_rows or not record.bundles:
         return record.size
     return len(_entries(cache, record))
 
 
-def contains(cache: RecordCache, record: Record, raw: bytes) -> Member | None:
+def contains(cache: RecordCache, record: KeyRecord, raw: bytes) -> Member | None:
     """Returns the member, if the set has it."""
     if record.has_rows:
         by_value = cache.keys.generation(record.generation) + VALUES + value_part(raw)
@@ -357,7 +357,7 @@ def contains(cache: RecordCache, record: Record, raw: bytes) -> Member | None:
     return None if entry is None else (raw, unpack_time(entry[:TIME_BYTES]))
 
 
-def packed_members(cache: RecordCache, record: Record) -> list[Member]:
+def packed_members(cache: RecordCache, record: KeyRecord) -> list[Member]:
     """Returns all members of a packed set, newest first."""
     return [
         (unescaped(entry[_VALUE:]), unpack_time(entry[:TIME_BYTES]))
@@ -365,14 +365,14 @@ def packed_members(cache: RecordCache, record: Record) -> list[Member]:
     ]
 
 
-def newest_values(cache: RecordCache, record: Record, limit: int) -> list[bytes]:
+def newest_values(cache: RecordCache, record: KeyRecord, limit: int) -> list[bytes]:
     """Returns the values of the newest members, for a look-up."""
     if record.has_rows:
         return [raw for raw, _ in _rows(cache, record, limit=limit)]
     return [unescaped(entry[_VALUE:]) for entry in _entries(cache, record)[:limit]]
 
 
-def _entries(cache: RecordCache, record: Record) -> list[bytes]:
+def _entries(cache: RecordCache, record: KeyRecord) -> list[bytes]:
     """Returns all members of a packed set as entries, newest first."""
     _, older = distinct_counters.read_archive(cache, record)
     merged = _merged(record.head, older)
@@ -396,7 +396,7 @@ def _entry(raw: bytes, at: int) -> bytes:
     return pack_time(at) + b"\x01" + escaped(raw)
 
 
-def _rows(cache: RecordCache, record: Record, *, limit: int) -> list[Member]:
+def _rows(cache: RecordCache, record: KeyRecord, *, limit: int) -> list[Member]:
     begin, end = prefix_range(cache.keys.generation(record.generation) + PLACES)
     times = len(begin)
     return [
@@ -405,7 +405,7 @@ def _rows(cache: RecordCache, record: Record, *, limit: int) -> list[Member]:
     ]
 
 
-def exact_size(cache: RecordCache, record: Record) -> int | None:
+def exact_size(cache: RecordCache, record: KeyRecord) -> int | None:
     """Returns the number of members if none was ever evicted; compaction may still evict some."""
     if record.has_rows:
         return record.size

@@ -9,7 +9,7 @@ exactly the members that the set had at the time of its event, without a copy of
 from typing import Final
 
 from holdfast.engine.contract import Reader
-from holdfast.events.codec import FANNED_OUT, Record
+from holdfast.events.codec import FANNED_OUT, KeyRecord
 from holdfast.events.layout import PLACES, VALUES, keys_of, part_value
 from holdfast.events.record_cache import RecordWriter
 from holdfast.keys import after, prefix_range, unpack
@@ -21,7 +21,7 @@ _NO_MEMBER: Final = b"-"
 _DIGEST_MARK: Final = 0xFF  # begins the part of a long value, see `layout.value_part`
 
 
-def note_change(cache: RecordWriter, record: Record, part: bytes, member: bytes | None) -> None:
+def note_change(cache: RecordWriter, record: KeyRecord, part: bytes, member: bytes | None) -> None:
     """Notes, for each fan-out that will still read `part`, whether it was a `member` before.
 
     Reads 1 key for each fan-out of the set, writes 1.

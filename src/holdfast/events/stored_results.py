@@ -11,7 +11,7 @@ from holdfast.engine.contract import Transaction, draw
 from holdfast.error_text import shown
 from holdfast.errors import BadInput
 from holdfast.events import boards, counts, sets
-from holdfast.events.codec import UNBOUNDED, Record, prepare
+from holdfast.events.codec import UNBOUNDED, KeyRecord, prepare
 from holdfast.events.reads import KeyOrKeys, Moment, Reads, Window, encoded
 from holdfast.events.record_cache import RecordWriter
 from holdfast.events.records import BoardEntry, KeptCount, KeptResult, Member
@@ -76,7 +76,7 @@ def keep_top(
     return KeptResult(key=key, ttl=ttl, size=len(entries), complete=True)
 
 
-def _keep(tx: Transaction, ttl: float, fill: Callable[[RecordWriter, Record], None]) -> str:
+def _keep(tx: Transaction, ttl: float, fill: Callable[[RecordWriter, KeyRecord], None]) -> str:
     """Returns the key of a new record that `fill` has filled and that expires."""
     cache = RecordWriter(tx)
     key = str(UUID(bytes=draw(16), version=4))
@@ -88,14 +88,14 @@ def _keep(tx: Transaction, ttl: float, fill: Callable[[RecordWriter, Record], No
     return key
 
 
-def _store_members(cache: RecordWriter, record: Record, members: list[Member]) -> None:
+def _store_members(cache: RecordWriter, record: KeyRecord, members: list[Member]) -> None:
     for member in reversed(members):
         raw = encoded(member.value)
         value = prepare(raw, digest(raw), member.at)
         sets.add(cache, [record], value, UNBOUNDED, gross=1, counted=True)
 
 
-def _store_board(cache: RecordWriter, record: Record, entries: list[BoardEntry]) -> None:
+def _store_board(cache: RecordWriter, record: KeyRecord, entries: list[BoardEntry]) -> None:
     found = [boards.Candidate(encoded(each.value), each.count, each.error) for each in entries]
     boards.store(cache, record, found)
 

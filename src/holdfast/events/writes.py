@@ -10,7 +10,7 @@ from holdfast.events.codec import (
     SCORED,
     UNBOUNDED,
     WINDOWED,
-    Record,
+    KeyRecord,
     Value,
     prepare,
 )
@@ -75,7 +75,11 @@ class KeyWrites:
         return None
 
     def _add_or_count(
-        self, options: WriteOptions, keys: list[bytes], records: list[Record], values: list[bytes]
+        self,
+        options: WriteOptions,
+        keys: list[bytes],
+        records: list[KeyRecord],
+        values: list[bytes],
     ) -> None:
         gross, counted = (1 if options.gross else 0), options.distinct
         bound = UNBOUNDED if options.bound is None else options.bound
@@ -116,7 +120,7 @@ class KeyWrites:
         self._written.append(keys)
 
     def _count_times(
-        self, records: list[Record], value: Value, *, gross: bool, counted: bool
+        self, records: list[KeyRecord], value: Value, *, gross: bool, counted: bool
     ) -> None:
         """Counts a value in the counters that answer `since`."""
         cache, second = self._cache, self._at // 1_000
@@ -145,7 +149,7 @@ class KeyWrites:
         self._written.append(keys)
         return None
 
-    def _remove(self, options: WriteOptions, records: list[Record], values: list[bytes]) -> None:
+    def _remove(self, options: WriteOptions, records: list[KeyRecord], values: list[bytes]) -> None:
         for record in records:
             removed = [sets.remove(self._cache, record, raw) for raw in values]
             if any(removed):
@@ -159,7 +163,7 @@ class KeyWrites:
         return value
 
 
-def _of_other_kind(records: list[Record], board: int) -> Record | None:
+def _of_other_kind(records: list[KeyRecord], board: int) -> KeyRecord | None:
     """Returns the first of the records that exists and is not of the kind that `board` says."""
     for record in records:
         if record.flags & BOARD != board and (record.known or record.dirty):

@@ -29,7 +29,7 @@ from holdfast.limits import (
     USERS_LOOK_SECONDS,
 )
 from holdfast.server.dispatcher import Dispatcher
-from holdfast.server.memory import Garbage, Memory, return_memory
+from holdfast.server.memory import Garbage, MemoryWatch, return_memory
 from holdfast.space_runner import SpaceRunner
 from holdfast.spaces import DIRECTORY
 from holdfast.store import Store
@@ -44,7 +44,7 @@ async def sweep(dispatcher: Dispatcher) -> None:
     end = dispatcher.notice_feed.listen(sweeper.hear, passive=True)
     loop = asyncio.get_running_loop()
     users_read = loop.time()
-    memory = Memory(dispatcher.memory_budget, dispatcher.back_pressure)
+    memory = MemoryWatch(dispatcher.memory_budget, dispatcher.back_pressure)
     garbage = Garbage()
     with ThreadPoolExecutor(1, thread_name_prefix="holdfast-sweep") as thread:
         try:

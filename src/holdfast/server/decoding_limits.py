@@ -23,7 +23,7 @@ from holdfast.limits import (
 Form = Literal["json", "msgpack", "bson"]
 
 
-class Count(NamedTuple):
+class RequestSize(NamedTuple):
     """The values that were found so far, and the bytes of texts among them: as they arrived, and as
     Python stores them, if that may be too much."""
 
@@ -162,7 +162,7 @@ def _refuse_too_many_escapes(payload: bytes) -> None:
         )
 
 
-def json_values(payload: bytes) -> Iterator[Count]:
+def json_values(payload: bytes) -> Iterator[RequestSize]:
     """Yields the count so far; the last one is at least the number of all values.
 
     It counts separators and opening brackets. Inside texts these are no values, so a payload that
@@ -174,14 +174,14 @@ def json_values(payload: bytes) -> Iterator[Count]:
         if found > MAX_REQUEST_VALUES:
             yield from _outside_of_texts(payload)
             return
-        yield Count(found)
+        yield RequestSize(found)
 
 
 def _separators(payload: bytes, begin: int, end: int) -> int:
     return sum([payload.count(each, begin, end) for each in (b",", b"[", b"{")])
 
 
-def _outside_of_texts(payload: bytes) -> Iterator[Count]:
+def _outside_of_texts(payload: bytes) -> Iterator[RequestSize]:
     found = 0
     is_in_text = False
     for begin, end in _pieces(payload):
@@ -189,11 +189,11 @@ def _outside_of_texts(payload: bytes) -> Iterator[Count]:
         parts = piece.split(b'"')
         outside = b"".join(parts[is_in_text::2])
         found += _separators(outside, 0, len(outside))
-        yield Count(found)
+        yield RequestSize(found)
         is_in_text ^= len(parts) % 2 == 0
 
 
-def msgpack_values(payload: bytes) -> Iterator[Count]:
+def msgpack_values(payload: bytes) -> Iterator[RequestSize]:
     """Yields the count so far, going from value to value; the last one is the number of all values.
 
     What is not msgpack is left to the decoder.
@@ -203,7 +203,7 @@ def msgpack_values(payload: bytes) -> Iterator[Count]:
     while at < size:
         found += 1
         if found % _STEP_VALUES == 0:
-            yield Count(found, texts, decoded)
+            yield RequestSize(found, texts, decoded)
         at += 1
         first = payload[at - 1]
         if 0xA0 <= first <= 0xBF:
@@ -217,10 +217,10 @@ def msgpack_values(payload: bytes) -> Iterator[Count]:
                 decoded += _decoded(payload, at - length, min(at, size)) if is_long else 0
         elif 0xDC <= first <= 0xDF:
             at += 2 if first in (0xDC, 0xDE) else 4
-    yield Count(found, texts, decoded)
+    yield RequestSize(found, texts, decoded)
 
 
-def bson_values(body: bytes) -> Iterator[Count]:
+def bson_values(body: bytes) -> Iterator[RequestSize]:
     """Yields the count so far, going from element to element; the last one is the number of all
     values.
 
@@ -235,7 +235,7 @@ def bson_values(body: bytes) -> Iterator[Count]:
             continue  # the end of a document
         found += 1
         if found % _STEP_VALUES == 0:
-            yield Count(found, texts, decoded)
+            yield RequestSize(found, texts, decoded)
         for _ in range(_BSON_NAMES.get(kind, 1)):
             at = body.find(b"\0", at) + 1 or size
         fixed, has_length = _BSON_SIZES.get(kind, (0, False))
@@ -244,7 +244,7 @@ def bson_values(body: bytes) -> Iterator[Count]:
         if has_length and kind != _BSON_BINARY:
             texts += length
             decoded += _decoded(body, at - length, min(at, size)) if is_long else 0
-    yield Count(found, texts, decoded)
+    yield RequestSize(found, texts, decoded)
 
 
 # first byte -> bytes of its header, bytes that always follow, whether the header is their length
@@ -271,7 +271,7 @@ _BSON_SIZES: Final[dict[int, tuple[int, bool]]] = {
 }
 _BSON_BINARY: Final = 0x05
 _BSON_NAMES: Final = {0x0B: 3}  # a regular expression has two texts like names behind its own
-_COUNTERS: Final[dict[Form, Callable[[bytes], Iterator[Count]]]] = {
+_COUNTERS: Final[dict[Form, Callable[[bytes], Iterator[RequestSize]]]] = {
     "json": json_values,
     "msgpack": msgpack_values,
     "bson": bson_values,

@@ -47,9 +47,9 @@ from holdfast.operations import Operation
 from holdfast.server.addresses import Address
 from holdfast.server.auth import Authenticator
 from holdfast.server.back_pressure import BackPressure
-from holdfast.server.bounds import MemoryBudget
 from holdfast.server.browser_checks import Hosts
 from holdfast.server.call_tracing import TracedCall
+from holdfast.server.client_limits import MemoryBudget
 from holdfast.server.error_frames import forget_frames
 from holdfast.server.job_waiters import JobWaiters
 from holdfast.server.large_reads import LargeReads

@@ -51,7 +51,7 @@ from holdfast.limits import (
     STALLED_EXCHANGE_SECONDS,
 )
 from holdfast.server import bigints
-from holdfast.server.bounds import MemoryBudget
+from holdfast.server.client_limits import MemoryBudget
 from holdfast.server.loop_turns import LoopTurns
 
 Scope: TypeAlias = MutableMapping[str, Any]

@@ -33,7 +33,7 @@ class JobWaiters:
         self._notice_feed = notice_feed
         self._stop_listening: Callable[[], None] | None = None  # None: nobody waits for jobs
 
-    def join(self, space: Space, queues: Iterable[str]) -> "Waiter":
+    def join(self, space: Space, queues: Iterable[str]) -> "WaitingClient":
         """Returns a waiter at the end of the lists of `queues`, for a `with` block."""
         lines = []
         for queue in dict.fromkeys(queues):
@@ -45,7 +45,7 @@ class JobWaiters:
             lines.append(line)
         if self._stop_listening is None:  # before the first try, so that no later job is missed
             self._stop_listening = self._notice_feed.listen(self._hear, topic_prefix=READY)
-        return Waiter(next(self._tickets), lines)
+        return WaitingClient(next(self._tickets), lines)
 
     def _forget(self, space: Space, queue: str) -> None:
         """Forgets a queue that nobody waits for any more."""
@@ -80,8 +80,8 @@ class _QueueWaiters:
         self._forget = forget  # called when the last waiter has left
         self._space = space
         self._queue = queue
-        self.awake: set[Waiter] = set()  # they try to pop, or are about to
-        self._asleep: list[Waiter] = []  # in order of arrival
+        self.awake: set[WaitingClient] = set()  # they try to pop, or are about to
+        self._asleep: list[WaitingClient] = []  # in order of arrival
 
     def wake_some(self) -> None:
         """Makes as many waiters try as there are jobs."""
@@ -97,15 +97,15 @@ class _QueueWaiters:
         for waiter in trying + self._asleep[: jobs - len(trying)]:
             waiter.wake()
 
-    def put_to_sleep(self, waiter: "Waiter") -> None:
+    def put_to_sleep(self, waiter: "WaitingClient") -> None:
         self.awake.discard(waiter)
         insort(self._asleep, waiter, key=_ticket)
 
-    def mark_awake(self, waiter: "Waiter") -> None:
+    def mark_awake(self, waiter: "WaitingClient") -> None:
         self.awake.add(waiter)
         del self._asleep[bisect_left(self._asleep, waiter.ticket, key=_ticket)]
 
-    def leave(self, waiter: "Waiter") -> None:
+    def leave(self, waiter: "WaitingClient") -> None:
         self.awake.discard(waiter)
         if self._asleep:
             self.wake_some()
@@ -113,7 +113,7 @@ class _QueueWaiters:
             self._forget(self._space, self._queue)
 
 
-class Waiter:
+class WaitingClient:
     """A client that waits for a job of some queues."""
 
     def __init__(self, ticket: int, lines: list[_QueueWaiters]) -> None:

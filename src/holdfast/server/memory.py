@@ -10,7 +10,7 @@ from typing import Final
 
 from holdfast.limits import MAPPED_MEMORY_BYTES, SWITCH_SECONDS
 from holdfast.server.back_pressure import BackPressure
-from holdfast.server.bounds import MemoryBudget
+from holdfast.server.client_limits import MemoryBudget
 
 # Thresholds of the collector: no collection that Python starts by itself looks at more than some
 # 10,000 objects. It never looks at all of them; `Garbage` decides when that is done.
@@ -35,7 +35,7 @@ def resident_bytes() -> int:
     return (int(words[1]) - int(words[2])) * os.sysconf("SC_PAGE_SIZE")
 
 
-class Memory:
+class MemoryWatch:
     """Notices when much memory was held for clients, or by a long operation, and has been freed.
 
     The C library keeps freed memory: a few small blocks after it are enough for that. The heap of a

@@ -6,8 +6,8 @@ from typing import Final
 import msgspec
 
 from holdfast.limits import DEFAULT_KEPT_SECONDS
-from holdfast.server.bounds import Bounds
 from holdfast.server.call_tracing import CallTracer
+from holdfast.server.client_limits import ClientLimits
 
 
 class DispatcherOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -19,7 +19,7 @@ class DispatcherOptions(msgspec.Struct, frozen=True, kw_only=True):
     record: bool = False  # whether metrics are recorded in the space `system`; see recorder.py
     flux_read_only: bool = False  # whether Flux's API refuses events
     flux_ttl: float = DEFAULT_KEPT_SECONDS  # seconds for which its stored counts are kept
-    bounds: Bounds = Bounds()
+    bounds: ClientLimits = ClientLimits()
     backups: Path | None = None  # the folder that backups go to; None: none are made
     schemas: Path | None = None  # the folder whose files clients may name; None: none
     trusted_proxies: tuple[str, ...] = ()  # networks whose X-Forwarded-For is believed

@@ -30,7 +30,7 @@ _DIE_WITH_PARENT: Final = 1  # PR_SET_PDEATHSIG
 _READ_BYTES: Final = 65_536
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True):
+class ReadinessReport(msgspec.Struct, frozen=True, kw_only=True):
     """Tells the first process that a server is ready, or why it can't serve."""
 
     addresses: list[Address] = []
@@ -39,7 +39,9 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     hint: str = ""
 
 
-Serve = Callable[[Callable[[Report], None]], None]  # runs one server, and reports when it is ready
+Serve = Callable[
+    [Callable[[ReadinessReport], None]], None
+]  # runs one server, and reports when it is ready
 
 
 class ReservedPorts:
@@ -71,12 +73,12 @@ class ProcessGroup:
         self._count = count
         self._serve = serve
         self._running: dict[int, int] = {}  # the pipe for the report of each process, by its id
-        self._ready: dict[int, Report] = {}
+        self._ready: dict[int, ReadinessReport] = {}
         self._restarts: list[float] = []  # when to replace processes that have ended
         self._stopping = False
-        self._failure: Report | None = None
+        self._failure: ReadinessReport | None = None
 
-    def run(self, ready: Callable[[Report], None]) -> None:
+    def run(self, ready: Callable[[ReadinessReport], None]) -> None:
         """Serves until a signal ends it; calls `ready` once all processes serve."""
         waking, woken = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         before = {each: signal.signal(each, _do_nothing) for each in (*_PASSED_ON, signal.SIGCHLD)}
@@ -132,7 +134,7 @@ class ProcessGroup:
         if not content:
             self._note_end(process)
             return
-        report = msgspec.json.decode(content, type=Report)
+        report = msgspec.json.decode(content, type=ReadinessReport)
         if report.error:
             self._failure = self._failure or report
             self._stop(signal.SIGTERM)
@@ -147,7 +149,9 @@ class ProcessGroup:
             return
         code = os.waitstatus_to_exitcode(status)
         if not was_ready:
-            self._failure = Report(error=f"process {process} exited with {code} while it started")
+            self._failure = ReadinessReport(
+                error=f"process {process} exited with {code} while it started"
+            )
             self._stop(signal.SIGTERM)
             return
         _log.error("process %d exited with %d; another one replaces it", process, code)
@@ -179,16 +183,16 @@ def _serve_in_child(serve: Serve, writing: int, parent: int) -> None:
             signal.signal(each, signal.SIG_DFL)
         _die_with(parent)
 
-        def report(message: Report) -> None:
+        def report(message: ReadinessReport) -> None:
             os.write(writing, msgspec.json.encode(message))
 
         try:
             serve(report)
             code = 0
         except HoldfastError as error:
-            report(Report(error=error.message, hint=error.hint or ""))
+            report(ReadinessReport(error=error.message, hint=error.hint or ""))
         except OSError as error:
-            report(Report(error=(error.strerror or str(error)).lower()))
+            report(ReadinessReport(error=(error.strerror or str(error)).lower()))
     except BaseException:
         _log.exception("a server process failed")
     finally:

@@ -90,7 +90,7 @@ class SlowCall(msgspec.Struct, frozen=True, order=True):
     arguments: str
 
 
-class Times:
+class DurationHistogram:
     """A histogram of durations, with buckets that double every `_STEPS`."""
 
     __slots__ = ("buckets", "errors", "told", "told_errors")
@@ -121,7 +121,7 @@ class Times:
 
 
 def _middle_ms(bucket: int) -> float:
-    """Returns the milliseconds in the middle of a bucket of `Times`."""
+    """Returns the milliseconds in the middle of a bucket of `DurationHistogram`."""
     if not bucket:
         return 0.0
     doublings, step = divmod(bucket - _STEPS, _STEPS)
@@ -151,9 +151,9 @@ class Recorder:
         self._tracer = tracer
         self.protocols: Counter[str] = Counter()  # "http", "resp", "http errors", ...
         self._store = store
-        self._calls: dict[str, Times] = {}
+        self._calls: dict[str, DurationHistogram] = {}
         self.works = _Works(self._timed_work if is_on else _untimed_work)
-        self._commits = Times()
+        self._commits = DurationHistogram()
         self._transactions = 0
         self._told: Counter[str] = Counter()
         self._refusals: Counter[tuple[bytes, str]] = Counter()  # by space and condition
@@ -178,7 +178,7 @@ class Recorder:
         It is made once, and a call costs two clock readings and one bucket: recording may not cost
         2 % of a job.
         """
-        times = self._calls.setdefault(operation.full_name, Times())
+        times = self._calls.setdefault(operation.full_name, DurationHistogram())
         call, layer_name = operation.call, operation.layer
         buckets, clock = times.buckets, time.perf_counter_ns
 

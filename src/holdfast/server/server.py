@@ -22,8 +22,8 @@ from holdfast.limits import (
 from holdfast.server.addresses import Address, SpaceAddress
 from holdfast.server.application import make_dispatcher
 from holdfast.server.background import sweep
-from holdfast.server.bounds import Bounds
 from holdfast.server.call_tracing import CallTracer
+from holdfast.server.client_limits import ClientLimits
 from holdfast.server.dispatcher import Dispatcher
 from holdfast.server.http import HttpApi
 from holdfast.server.options import DispatcherOptions
@@ -58,7 +58,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     trusted_proxies: tuple[str, ...] = ()  # networks whose X-Forwarded-For is believed
     allowed_host: tuple[str, ...] = ()  # host names that HTTP answers to, besides addresses
     processes: int = 1  # that serve on the same ports
-    limits: Bounds = Bounds()
+    limits: ClientLimits = ClientLimits()
 
     @classmethod
     def parse(cls, given: Mapping[str, Any]) -> "ServerSettings":
@@ -161,7 +161,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 def _plain(value: Any) -> Any:
     """Returns the value of a setting in JSON types."""
-    if isinstance(value, Bounds):
+    if isinstance(value, ClientLimits):
         return msgspec.structs.asdict(value)
     if isinstance(value, tuple) and not isinstance(value, Address):
         return list(value)
@@ -185,7 +185,7 @@ _READERS: Final[dict[Any, Callable[[Any], Any]]] = {
     float: lambda number: int(number) if number == int(number) else number,
     Path | None: lambda text: Path(text) if text else None,
     tuple[str, ...]: _words,
-    Bounds: Bounds.parse,
+    ClientLimits: ClientLimits.parse,
 }
 
 

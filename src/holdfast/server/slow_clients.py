@@ -9,14 +9,14 @@ import time
 from typing import Final, Protocol
 
 from holdfast.limits import LOGIN_SECONDS, MIN_REQUEST_BYTES_PER_SECOND
-from holdfast.server.bounds import Bounds
+from holdfast.server.client_limits import ClientLimits
 from holdfast.server.resp_session import RespSession
 from holdfast.wire import CommandReader
 
 _LEAST_PAUSE_SECONDS: Final = 1.0  # between two looks at a client
 
 
-class Client(Protocol):
+class WatchedClient(Protocol):
     """What the watch needs to know about a connection."""
 
     session: RespSession
@@ -34,10 +34,12 @@ class Client(Protocol):
 class SlowClientWatch:
     """Checks a client from time to time, and closes its connection if it is too slow."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, bounds: Bounds, client: Client) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, bounds: ClientLimits, client: WatchedClient
+    ) -> None:
         self._loop = loop
         self._bounds = bounds
-        self._client: Client | None = client
+        self._client: WatchedClient | None = client
         self._began = time.monotonic()
         self._look_in(bounds.idle_seconds)
 
@@ -60,7 +62,7 @@ class SlowClientWatch:
         else:
             self._look_in(max(_LEAST_PAUSE_SECONDS, rest))
 
-    def _is_too_slow(self, client: Client, now: float) -> bool:
+    def _is_too_slow(self, client: WatchedClient, now: float) -> bool:
         if client.session.identity is None and now - self._began >= LOGIN_SECONDS:
             return True
         if not client.command_began:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from holdfast.store import Space, View
 
 
-class _Open(NamedTuple):
+class _OpenView(NamedTuple):
     space: Space
     is_current: Callable[[], bool] | None  # None if the engine can't tell
     view: View
@@ -24,7 +24,7 @@ class TurnView:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._open: _Open | None = None
+        self._open: _OpenView | None = None
         self._ends_soon = False
 
     def of(self, space: Space) -> View:
@@ -36,7 +36,7 @@ class TurnView:
             self.end()
         opened = space.view()
         view = opened.__enter__()
-        self._open = _Open(space, getattr(opened, "is_current", None), view, opened)
+        self._open = _OpenView(space, getattr(opened, "is_current", None), view, opened)
         if not self._ends_soon:
             self._ends_soon = True
             self._loop.call_soon(self._end_turn)

@@ -9,12 +9,12 @@ from holdfast.errors import InvalidTableRequest, TableError
 from holdfast.limits import MAX_BATCH_OPERATIONS
 from holdfast.tables import catalogue, deletes, puts
 from holdfast.tables.deletes import Delete
-from holdfast.tables.puts import Put
+from holdfast.tables.puts import CheckedPut
 from holdfast.tables.records import BatchResult, StepResult
 from holdfast.tables.row_writer import RowWriter
 
 _MEMBERS = frozenset({"op", "table", "attributes", "if", "if_match", "if_none_match"})
-Step = tuple[RowWriter, Put | Delete]
+Step = tuple[RowWriter, CheckedPut | Delete]
 
 
 def run(
@@ -40,7 +40,7 @@ def run(
             raise _about(number, error) from None
     results: list[StepResult] = []
     for writer, step in steps:
-        if isinstance(step, Put):
+        if isinstance(step, CheckedPut):
             results.append(StepResult(tid=puts.write(writer, step)))
         else:
             results.append(StepResult(count=deletes.apply(writer, step).count))
@@ -106,7 +106,7 @@ def _malformed(operation: Any) -> InvalidTableRequest:
     return InvalidTableRequest(f"unknown member {shown(name)}{near}", hint=listed)
 
 
-def _is_met(writer: RowWriter, step: Put | Delete) -> bool:
+def _is_met(writer: RowWriter, step: CheckedPut | Delete) -> bool:
     if isinstance(step, Delete):
         return deletes.is_met(writer, step)
     return puts.is_met(writer, step, puts.find(writer, step))

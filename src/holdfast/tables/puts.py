@@ -33,7 +33,7 @@ Change = tuple[
 ]  # a partial update: from the stored value to the next
 
 
-class Put(msgspec.Struct, gc=False):
+class CheckedPut(msgspec.Struct, gc=False):
     """A put that was checked against the schema, before the stored row is read."""
 
     values: list[Any]  # by attribute id; a full row but for what is merged
@@ -84,7 +84,7 @@ def prepare(
     if_match: str | None = None,
     if_none_match: str | None = None,
     return_old: bool = False,
-) -> Put:
+) -> CheckedPut:
     """Checks a put against the schema. Reads nothing."""
     if attributes is None:
         attributes = {}
@@ -122,12 +122,12 @@ def prepare(
                 _raise_first(plan, attributes)
             values[id] = make_version()
             is_new = True
-    return Put(
+    return CheckedPut(
         values, attributes, changes, ttl_ms, is_new, found, if_match, if_none_match, return_old
     )
 
 
-def find(writer: RowWriter, put: Put) -> FoundRow:
+def find(writer: RowWriter, put: CheckedPut) -> FoundRow:
     """Reads what the put needs: at most the row and the statics of its hash key."""
     plan = writer.plan
     key = writer.row_key(put.values)
@@ -144,7 +144,7 @@ def find(writer: RowWriter, put: Put) -> FoundRow:
     return found
 
 
-def is_met(writer: RowWriter, put: Put, found: FoundRow) -> bool:
+def is_met(writer: RowWriter, put: CheckedPut, found: FoundRow) -> bool:
     """Returns whether the condition holds; raises `PreconditionFailed` for another etag."""
     if put.if_match is not None or put.if_none_match is not None:
         etag = None
@@ -154,7 +154,7 @@ def is_met(writer: RowWriter, put: Put, found: FoundRow) -> bool:
     return put.condition is None or put.condition.is_met(found.values, found.statics)
 
 
-def write(writer: RowWriter, put: Put) -> Any:
+def write(writer: RowWriter, put: CheckedPut) -> Any:
     """Writes a put whose conditions hold, and returns its version.
 
     A new row of a table without statics, indexes and retention takes the fast path."""
@@ -167,7 +167,7 @@ def write(writer: RowWriter, put: Put) -> Any:
     return apply(writer, put, find(writer, put)).tid
 
 
-def apply(writer: RowWriter, put: Put, found: FoundRow) -> PutResult:
+def apply(writer: RowWriter, put: CheckedPut, found: FoundRow) -> PutResult:
     """Writes the row, its statics and entries. All checks come first."""
     plan = writer.plan
     values = put.values if found.values is None else _merge(plan, found.values, put)
@@ -324,7 +324,7 @@ def _size(plan: TablePlan, attribute: Attribute, value: Any) -> int:
 # --- merging -------------------------------------------------------------------------------------
 
 
-def _needs_statics(plan: TablePlan, put: Put) -> bool:
+def _needs_statics(plan: TablePlan, put: CheckedPut) -> bool:
     return (
         bool(put.given(plan, statics=True))
         or any(attribute.is_static for attribute, _ in put.changes)
@@ -335,7 +335,7 @@ def _needs_statics(plan: TablePlan, put: Put) -> bool:
     )
 
 
-def _merge(plan: TablePlan, values: list[Any], put: Put) -> list[Any]:
+def _merge(plan: TablePlan, values: list[Any], put: CheckedPut) -> list[Any]:
     merged = values.copy()
     for attribute in put.given(plan, statics=False):
         merged[attribute.id] = put.values[attribute.id]
@@ -349,7 +349,7 @@ def _without_statics(plan: TablePlan, values: list[Any]) -> list[Any]:
     return values
 
 
-def _static_body(plan: TablePlan, put: Put, found: FoundRow) -> bytes | None:
+def _static_body(plan: TablePlan, put: CheckedPut, found: FoundRow) -> bytes | None:
     """Returns the static values of the hash key after this put; None if it names none."""
     given = put.given(plan, statics=True)
     changes = [(attribute, change) for attribute, change in put.changes if attribute.is_static]
@@ -366,7 +366,7 @@ def _static_body(plan: TablePlan, put: Put, found: FoundRow) -> bytes | None:
     return body
 
 
-def _expiry(writer: RowWriter, put: Put, found: FoundRow) -> int:
+def _expiry(writer: RowWriter, put: CheckedPut, found: FoundRow) -> int:
     plan = writer.plan
     if plan.policy.sets_expiry:
         return writer.now_ms + plan.policy.ttl_ms

@@ -28,7 +28,7 @@ from holdfast.entities.bson_values import properties_to_wire
 from holdfast.entities.layer import Entities, project
 from holdfast.entities.messages import Del, Get, Ping, Put, Query, Update
 from holdfast.entities.query_checks import check_queries
-from holdfast.entities.selections import AnswerMeter, Found
+from holdfast.entities.selections import AnswerMeter, FoundEntities
 from holdfast.error_text import shown
 from holdfast.errors import BadQuery, HoldfastError, Malformed, VersionMismatch
 
@@ -137,7 +137,7 @@ def _reply(query: WireQuery, result: Any, response: dict[str, Any]) -> dict[str,
     return document
 
 
-def _page(query: Get, found: Found) -> dict[str, Any]:
+def _page(query: Get, found: FoundEntities) -> dict[str, Any]:
     entities = []
     for id, stored in found.pairs():
         properties = stored.properties

@@ -65,7 +65,7 @@ def refuse_damaged(path: Path, *, alone: bool) -> None:
             raise _damaged(path, "it is empty")
         try:
             newest = pages.read_metas(file)[0]
-        except pages.Foreign as why:
+        except pages.ForeignFile as why:
             raise UnsupportedFormat(
                 f"{path} holds something that is not a Holdfast store: {why}"
             ) from None

@@ -8,13 +8,13 @@ import lmdb
 from holdfast.engine.contract import Notice
 from holdfast.engine.folder import Folder
 from holdfast.engine.lmdb.environment import explain
-from holdfast.engine.lmdb.redo_log import Found, RedoLog, Writes
+from holdfast.engine.lmdb.redo_log import FoundRecords, RedoLog, Writes
 from holdfast.engine.lmdb.transaction import LmdbTransaction
 from holdfast.engine.write_buffer import WriteBuffer
 from holdfast.errors import LogDamaged
 
 
-def replay(env: Any, data: Any, log: RedoLog, *, accept_loss: bool = False) -> Found:
+def replay(env: Any, data: Any, log: RedoLog, *, accept_loss: bool = False) -> FoundRecords:
     """Writes what a stopped process has left in the log into LMDB's file.
 
     A damaged log is refused, unless the caller accepts the loss of what follows the damage.

@@ -85,7 +85,7 @@ class Damaged(Exception):
     """A page is not what it should be."""
 
 
-class Foreign(Damaged):
+class ForeignFile(Damaged):
     """The file was written by something else: another version of LMDB, or another program."""
 
 
@@ -121,7 +121,7 @@ def _parse_metas(file: int, start: bytes, next_page: bytes) -> list[Meta]:
         raise Damaged("it ends before meta page 0")
     sizes = (1 << power for power in range(9, 17))
     if all(os.pread(file, 4, at + _HEADER) != _MAGIC_BYTES for at in (0, *sizes)):
-        raise Foreign("it does not begin as one")
+        raise ForeignFile("it does not begin as one")
     first = _read_meta(start, 0)
     second = _read_meta(next_page, 1)
     if first.page_bytes != second.page_bytes:
@@ -142,7 +142,7 @@ def _read_meta(page: bytes, number: int) -> Meta:
     own, _, flags, _, _ = _PAGE.unpack_from(page)
     magic, version, _, _ = _META_HEAD.unpack_from(page, _HEADER)
     if magic == MAGIC and version != VERSION and flags & _META:
-        raise Foreign(f"it is of version {version} of LMDB")
+        raise ForeignFile(f"it is of version {version} of LMDB")
     if not flags & _META or magic != MAGIC or own != number:
         raise Damaged(f"{where} is damaged")
     place = _HEADER + _META_HEAD.size

@@ -15,7 +15,7 @@ from holdfast.engine.folder import Folder
 from holdfast.engine.lmdb import file_checks, redo_log
 from holdfast.engine.lmdb.environment import DATA_FILE, explain, open_environment
 from holdfast.engine.lmdb.file_writes import replay
-from holdfast.engine.lmdb.redo_log import Found, RedoLog
+from holdfast.engine.lmdb.redo_log import FoundRecords, RedoLog
 from holdfast.errors import StoreBusy, StoreDamaged
 
 
@@ -74,9 +74,9 @@ def _side_files(path: Path, *, accept_loss: bool) -> list[str]:
     return problems
 
 
-def _log(path: Path, *, accept_loss: bool) -> Found:
+def _log(path: Path, *, accept_loss: bool) -> FoundRecords:
     if not (path / redo_log.FILE_NAME).exists() and redo_log.read_state(path) is None:
-        return Found([])
+        return FoundRecords([])
     env, data, _, _ = open_environment(path, sync=True)
     try:
         with closing(RedoLog(path, synced=True)) as log:

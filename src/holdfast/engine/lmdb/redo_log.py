@@ -82,7 +82,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
         return self.synced or self.boot_id == _boot_id()
 
 
-class Found(NamedTuple):
+class FoundRecords(NamedTuple):
     """The records of a log that follow an LMDB commit."""
 
     records: list[Writes]  # in the order of their commits, up to the first that is damaged
@@ -305,12 +305,12 @@ class RedoLog:
             position += size
         return records
 
-    def read(self, above: int) -> Found:
+    def read(self, above: int) -> FoundRecords:
         """Returns the records that a stopped process has left after an LMDB commit."""
         if self.problem:
-            return Found([], self.problem)
+            return FoundRecords([], self.problem)
         if not self.counts():
-            return Found([])
+            return FoundRecords([])
         # Not through the map: reading a page there that has no block allocates one, and on a full
         # tmpfs that would end the process.
         content = os.pread(self._file, REDO_LOG_BYTES, 0)
@@ -325,11 +325,11 @@ class RedoLog:
         behind = _count_behind(content, position, mark)
         noted, end = _unpack_end(content[_END])
         if behind:
-            return Found(records, f"record {len(records) + 1} is damaged", behind + 1)
+            return FoundRecords(records, f"record {len(records) + 1} is damaged", behind + 1)
         if noted == mark and end > position:
-            return Found(records, f"it ends behind record {len(records)}, and had more", 1)
+            return FoundRecords(records, f"it ends behind record {len(records)}, and had more", 1)
         # The end, or records that were incomplete when the machine or their writer stopped.
-        return Found(records)
+        return FoundRecords(records)
 
     def records(self, above: int) -> Iterator[Writes]:
         """Returns the intact records after an LMDB commit, up to the first damaged one."""

@@ -16,9 +16,9 @@ from holdfast.engine.long_keys import LongKeys
 from holdfast.engine.postgres import statements as sql
 from holdfast.engine.postgres.connection import (
     INT8,
-    Connection,
-    Refused,
+    PostgresConnection,
     Reply,
+    StatementRefused,
     bytea_array,
     connect,
 )
@@ -30,10 +30,10 @@ from holdfast.engine.postgres.functions import (
     LISTENERS_LOCK,
     LOCK_CREATION,
 )
-from holdfast.engine.postgres.pool import Pool
+from holdfast.engine.postgres.pool import ConnectionPool
 from holdfast.engine.postgres.session import PostgresSession
 from holdfast.engine.remote import (
-    Unreachable,
+    ConnectionLost,
 )
 from holdfast.engine.urls import without_password
 from holdfast.engine.write_buffer import after_prefix
@@ -83,24 +83,24 @@ class PostgresBackend:
         self.early = not self._waits  # whether a commit itself waits for no disk
         self._known_spaces: dict[bytes, KnownSpace] = {}
         self._flushed: dict[bytes, int] = {}  # how many commits of a space are known to be on disk
-        self._pool = Pool(self._connect)
+        self._pool = ConnectionPool(self._connect)
         try:
             self._open()
-        except Unreachable as error:
+        except ConnectionLost as error:
             raise StoreUnreachable(f"{self.name} could not be reached: {error}") from error
         except psycopg.Error as error:
             raise StoreUnusable(f"{self.name}: {error}") from error
 
     # --- opening ---------------------------------------------------------------------------------
 
-    def _connect(self) -> Connection:
+    def _connect(self) -> PostgresConnection:
         self._flushed = {}  # this may be another server
-        connection = Connection(self._url, self._settings)
+        connection = PostgresConnection(self._url, self._settings)
         try:
             connection.prepare(sql.PREPARED + sql.FLUSHING if self.flushes else sql.PREPARED)
         except BaseException as error:
             connection.close()
-            if isinstance(error, Refused):
+            if isinstance(error, StatementRefused):
                 raise self.explain(error) from error
             raise
         return connection
@@ -184,18 +184,18 @@ class PostgresBackend:
     ) -> PostgresSession:
         return PostgresSession(self, space, exclusive=exclusive, contended=contended)
 
-    def take(self) -> Connection:
+    def take(self) -> PostgresConnection:
         return self._pool.take()
 
-    def give_back(self, connection: Connection) -> None:
+    def give_back(self, connection: PostgresConnection) -> None:
         self._pool.give_back(connection)
 
     @contextmanager
-    def lent(self, *, more: bool = False) -> Iterator[Connection]:
+    def lent(self, *, more: bool = False) -> Iterator[PostgresConnection]:
         connection = self._pool.take(more=more)
         try:
             yield connection
-        except Refused as error:
+        except StatementRefused as error:
             connection.broken = True  # a transaction may still be open, in which everything fails
             raise self.explain(error) from error
         except BaseException:
@@ -219,7 +219,7 @@ class PostgresBackend:
             self._known_spaces.clear()
         return self._known_spaces.setdefault(space, KnownSpace())
 
-    def _create_space(self, connection: Connection, space: bytes) -> None:
+    def _create_space(self, connection: PostgresConnection, space: bytes) -> None:
         prefixes = [space[:length] for length in range(1, len(space))]
         connection.send(sql.BEGIN)
         connection.send(sql.LOCK_ALL)
@@ -272,7 +272,7 @@ class PostgresBackend:
             self._flushed.clear()
         self._flushed[space] = max(commits, self._flushed.get(space, -1))
 
-    def clean_some(self, connection: Connection, notice_bytes: int) -> None:
+    def clean_some(self, connection: PostgresConnection, notice_bytes: int) -> None:
         """Removes old notices now and then, with a statement that nobody waits for. Chance decides
         when, so that processes with few commits do their share; the larger the notices, the more
         often."""
@@ -284,7 +284,7 @@ class PostgresBackend:
             connection.sync()
             connection.leave_behind()
 
-    def explain(self, error: Refused) -> HoldfastError:
+    def explain(self, error: StatementRefused) -> HoldfastError:
         """Returns the error to raise for an error of PostgreSQL."""
         if error.state in _NO_ROOM:
             return StoreFull(f"{self.name}: {error}")
@@ -299,7 +299,7 @@ class PostgresBackend:
             [newest] = self._flushed_reply(connection)
             return newest.get_value(0, 0), _int(newest.get_value(0, 1))
 
-    def _flushed_reply(self, connection: Connection) -> list[Reply]:
+    def _flushed_reply(self, connection: PostgresConnection) -> list[Reply]:
         """Returns the replies to the first batch once everything in them is on disk: a notice that
         a crash could undo must not be announced, because its number would be used again."""
         if self.flushes:
@@ -336,7 +336,7 @@ class PostgresBackend:
                     while not stopped.is_set():
                         for _ in plain.notifies(timeout=0.1, stop_after=1):
                             wake()
-            except (Unreachable, psycopg.Error):
+            except (ConnectionLost, psycopg.Error):
                 stopped.wait(_RETRY_PAUSE_SECONDS)
 
     # --- maintenance -----------------------------------------------------------------------------

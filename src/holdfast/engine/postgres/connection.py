@@ -15,7 +15,7 @@ from psycopg import pq
 
 from holdfast.engine.postgres import statements
 from holdfast.engine.postgres.statements import Statement
-from holdfast.engine.remote import Unreachable
+from holdfast.engine.remote import ConnectionLost
 from holdfast.errors import BadInput
 
 _BYTEA: Final = 17
@@ -55,7 +55,7 @@ _CONNECTION_OPTIONS: Final = {
 _GONE: Final = ("08", "57P", "25006")
 
 
-class Refused(Exception):
+class StatementRefused(Exception):
     """The server's answer to one statement of a batch is an error: nothing of the batch is kept."""
 
     def __init__(self, statement: Statement | None, state: str, message: str) -> None:
@@ -65,7 +65,7 @@ class Refused(Exception):
 
 
 def connect(url: str, *, autocommit: bool = True) -> psycopg.Connection[Any]:
-    """Returns a plain connection of psycopg, or raises `Unreachable`."""
+    """Returns a plain connection of psycopg, or raises `ConnectionLost`."""
     try:
         given = psycopg.conninfo.conninfo_to_dict(url)
     except psycopg.Error as error:
@@ -78,10 +78,10 @@ def connect(url: str, *, autocommit: bool = True) -> psycopg.Connection[Any]:
     try:
         return psycopg.connect(url, autocommit=autocommit, **options)  # type: ignore[arg-type]
     except psycopg.Error as error:
-        raise Unreachable(str(error).strip()) from error
+        raise ConnectionLost(str(error).strip()) from error
 
 
-class Connection:
+class PostgresConnection:
     """One session on the server. `send` and `sync` queue statements, and `exchange` runs them."""
 
     def __init__(self, url: str, settings: Sequence[str]) -> None:
@@ -181,7 +181,7 @@ class Connection:
         batches, self._sent = self._sent[:-1], self._sent[-1:]
         self._owed = 0
         replies: list[list[Reply]] = []
-        refused: Refused | None = None
+        refused: StatementRefused | None = None
         try:
             self._flush()
             for number, batch in enumerate(batches):
@@ -197,7 +197,7 @@ class Connection:
         if refused is not None:
             if refused.state.startswith(_GONE):
                 self.broken = True
-                raise Unreachable(str(refused)) from refused
+                raise ConnectionLost(str(refused)) from refused
             raise refused
         return replies[owed:]
 
@@ -232,9 +232,9 @@ class Connection:
         if happened & ~select.POLLOUT:
             self._pq.consume_input()
 
-    def _lost(self, error: Exception) -> Unreachable:
+    def _lost(self, error: Exception) -> ConnectionLost:
         self.broken = True
-        return Unreachable(str(error).strip() or "the connection was lost")
+        return ConnectionLost(str(error).strip() or "the connection was lost")
 
     def parameter(self, name: str) -> str:
         value = self._pq.parameter_status(name.encode())
@@ -245,11 +245,11 @@ class Connection:
         self._psycopg.close()
 
 
-def _first_refusal(batch: list[Statement | None], results: list[Reply]) -> Refused | None:
+def _first_refusal(batch: list[Statement | None], results: list[Reply]) -> StatementRefused | None:
     for statement, result in zip(batch, results, strict=False):
         if result.status == _FATAL:
             state = result.error_field(pq.DiagnosticField.SQLSTATE) or b""
-            return Refused(statement, state.decode(), result.get_error_message().strip())
+            return StatementRefused(statement, state.decode(), result.get_error_message().strip())
     return None
 
 

@@ -5,25 +5,25 @@ import threading
 import time
 from collections.abc import Callable
 
-from holdfast.engine.postgres.connection import Connection
+from holdfast.engine.postgres.connection import PostgresConnection
 from holdfast.errors import StoreBusy
 from holdfast.limits import CONNECTION_WAIT_SECONDS, MAX_POSTGRES_CONNECTIONS
 
 
-class Pool:
+class ConnectionPool:
     """Lends connections; the one that was used last goes first."""
 
-    def __init__(self, connect: Callable[[], Connection]) -> None:
+    def __init__(self, connect: Callable[[], PostgresConnection]) -> None:
         self._connect = connect
         self._lock = threading.Lock()
         self._returned = threading.Condition(self._lock)
         self._waiting = 0  # threads that wait for a connection
-        self._idle: list[Connection] = []
+        self._idle: list[PostgresConnection] = []
         self._used = 0
         self._generation = 0  # counts losses: what was connected before one is not trusted
         self._closed = False
 
-    def take(self, *, more: bool = False) -> Connection:
+    def take(self, *, more: bool = False) -> PostgresConnection:
         """Waits for a free connection while all are in use. With `more` it makes one beyond the
         bound instead: the caller has one already, and all might wait for each other."""
         with self._lock:
@@ -57,10 +57,10 @@ class Pool:
         finally:
             self._waiting -= 1
 
-    def give_back(self, connection: Connection) -> None:
+    def give_back(self, connection: PostgresConnection) -> None:
         """Returns a connection to the pool; with a broken one all idle ones are closed, which are
         probably broken too."""
-        closing: list[Connection] = []
+        closing: list[PostgresConnection] = []
         with self._lock:
             self._used -= 1
             trusted = connection.generation == self._generation

@@ -14,9 +14,9 @@ from holdfast.engine.postgres.connection import (
     INT8,
     NO_KEYS,
     NO_NUMBERS,
-    Connection,
-    Refused,
+    PostgresConnection,
     Reply,
+    StatementRefused,
     bytea_array,
     counter_array,
     int8_array,
@@ -26,10 +26,10 @@ from holdfast.engine.remote import (
     Commit,
     Committed,
     Conflicted,
-    Page,
+    ConnectionLost,
+    RangeRead,
     Refreshed,
     Row,
-    Unreachable,
     Unsettled,
 )
 
@@ -70,7 +70,7 @@ class PostgresSession:
         self._contended = contended  # waits its turn for these, and reads in the same transaction
         self._waits = exclusive or bool(contended)
         self._statements = 0  # that have read, each at a moment of its own if it waits its turn
-        self._connection: Connection | None = None
+        self._connection: PostgresConnection | None = None
         self._reading = False
         self._pending: int | None = None  # commits of the space, if they may not be on the disk yet
         self.committed = False
@@ -78,19 +78,19 @@ class PostgresSession:
     # --- reading ---------------------------------------------------------------------------------
 
     def fetch(
-        self, keys: Sequence[bytes], pages: Sequence[Page]
+        self, keys: Sequence[bytes], pages: Sequence[RangeRead]
     ) -> tuple[list[Row | None], list[list[tuple[bytes, Row]]]]:
         if self._waits and not self._reading:
             self._backend.register(self._space).note_others()
         return self._fetch(keys, pages, keeps=True)
 
     def fetch_once(
-        self, keys: Sequence[bytes], pages: Sequence[Page]
+        self, keys: Sequence[bytes], pages: Sequence[RangeRead]
     ) -> tuple[list[Row | None], list[list[tuple[bytes, Row]]]]:
         return self._fetch(keys, pages, keeps=False)
 
     def _fetch(
-        self, keys: Sequence[bytes], pages: Sequence[Page], *, keeps: bool
+        self, keys: Sequence[bytes], pages: Sequence[RangeRead], *, keeps: bool
     ) -> tuple[list[Row | None], list[list[tuple[bytes, Row]]]]:
         """Reads everything in one round trip, and keeps the snapshot if `keeps` is true."""
         connection = self._taken()
@@ -121,7 +121,7 @@ class PostgresSession:
             connection.sync()
             self._reading = keeps
             replies = connection.exchange()[-1]
-        except Refused as error:
+        except StatementRefused as error:
             connection.broken = True  # and with it the snapshot
             if error.state in _IN_THE_WAY:
                 raise Conflicted from error
@@ -144,7 +144,7 @@ class PostgresSession:
             self._backend.flush(self._space, self._pending)
             self._pending = None
 
-    def _send_locks(self, connection: Connection) -> int:
+    def _send_locks(self, connection: PostgresConnection) -> int:
         """Begins a transaction that others wait for; returns how many statements that takes."""
         begun = len(connection.batch)
         connection.send(sql.BEGIN)
@@ -163,7 +163,7 @@ class PostgresSession:
         return made
 
     def try_commit(
-        self, commit: Commit, keys: Sequence[bytes], pages: Sequence[Page], place: Any
+        self, commit: Commit, keys: Sequence[bytes], pages: Sequence[RangeRead], place: Any
     ) -> Committed | Refreshed:
         asked = (
             _TRUE,
@@ -205,9 +205,9 @@ class PostgresSession:
             if noted is not None:
                 self._backend.clean_some(connection, len(noted))
             return Committed(version)
-        except Refused as error:
+        except StatementRefused as error:
             raise self._refusal(connection, error, commit) from error
-        except Unreachable as error:
+        except ConnectionLost as error:
             raise self._unsettled(connection) from error
         except BaseException as error:
             connection.broken = True
@@ -219,7 +219,7 @@ class PostgresSession:
 
     def _send_commit(
         self,
-        connection: Connection,
+        connection: PostgresConnection,
         commit: Commit,
         version: int,
         noted: bytes | None,
@@ -278,7 +278,9 @@ class PostgresSession:
             int8_array(versions) or NO_NUMBERS,
         )
 
-    def _refusal(self, connection: Connection, error: Refused, commit: Commit) -> Exception:
+    def _refusal(
+        self, connection: PostgresConnection, error: StatementRefused, commit: Commit
+    ) -> Exception:
         """Returns the error for a refused statement of the commit: nothing was applied, unless it
         was the wait for the disk."""
         if error.statement is sql.FLUSH:
@@ -289,18 +291,18 @@ class PostgresSession:
             connection.leave_behind()
         if error.statement is sql.ENROL or error.state == functions.FORGOTTEN_STATE:
             connection.broken = True  # it was forgotten: a new one gets a new number
-            return Unreachable(str(error))
+            return ConnectionLost(str(error))
         if error.state in _IN_THE_WAY:
             return Conflicted()
         if commit.adds and error.state in _BAD_COUNTER:
             return AddRefused()
         return self._backend.explain(error)
 
-    def _unsettled(self, connection: Connection) -> Unsettled:
+    def _unsettled(self, connection: PostgresConnection) -> Unsettled:
         client, attempt = connection.id, connection.attempts
         return Unsettled(lambda: self._backend.settle(client, attempt))
 
-    def _taken(self) -> Connection:
+    def _taken(self) -> PostgresConnection:
         if self._connection is None:
             self._connection = self._backend.take()
         return self._connection
@@ -344,7 +346,7 @@ def _pending(reply: Reply) -> int | None:
     return int(INT8.unpack(reply.get_value(last, 2))[0])
 
 
-def _refreshed(reply: Reply, keys: Sequence[bytes], pages: Sequence[Page]) -> Refreshed:
+def _refreshed(reply: Reply, keys: Sequence[bytes], pages: Sequence[RangeRead]) -> Refreshed:
     """Returns the rows of a refused commit's reply, each under the question that it answers."""
     found: dict[bytes, Row] = {}
     contents: list[list[tuple[bytes, Row]]] = [[] for _ in pages]
@@ -358,7 +360,7 @@ def _refreshed(reply: Reply, keys: Sequence[bytes], pages: Sequence[Page]) -> Re
     return Refreshed([found.get(key) for key in keys], contents)
 
 
-def _page_parameters(pages: Sequence[Page]) -> Parameters:
+def _page_parameters(pages: Sequence[RangeRead]) -> Parameters:
     return (
         bytea_array([page.begin for page in pages]),
         bytea_array([page.end for page in pages]),

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable
 from typing import Final
 
-from holdfast.engine.remote.protocol import Page
+from holdfast.engine.remote.protocol import RangeRead
 from holdfast.limits import CONTENDED_SECONDS
 
 _MAX_HOT_KEYS: Final = 1_000  # of a process; beyond that all are forgotten
@@ -41,7 +41,7 @@ class Contention:
             else:
                 self._forget(key)
 
-    def among(self, keys: Iterable[bytes], pages: Iterable[Page]) -> list[bytes]:
+    def among(self, keys: Iterable[bytes], pages: Iterable[RangeRead]) -> list[bytes]:
         """Returns those of these keys, and starts of ranges, for which conflicts are expected."""
         hot = self._until
         if not hot:

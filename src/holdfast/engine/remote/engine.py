@@ -21,10 +21,10 @@ from holdfast.engine.group_commit import CommitRequest
 from holdfast.engine.notices import NoticeHub, notice_filter
 from holdfast.engine.remote.commit_counts import CommitCounts
 from holdfast.engine.remote.group_runner import GroupRunner
-from holdfast.engine.remote.protocol import Backend, Unreachable
+from holdfast.engine.remote.protocol import Backend, ConnectionLost
 from holdfast.engine.remote.reconnector import Reconnector
 from holdfast.engine.remote.space_queue import SpaceQueues
-from holdfast.engine.remote.views import View, Views
+from holdfast.engine.remote.views import RemoteView, Views
 from holdfast.errors import (
     Conflict,
     HoldfastError,
@@ -66,7 +66,7 @@ class RemoteEngine:
 
     # --- transactions ----------------------------------------------------------------------------
 
-    def view(self, *, space: bytes = b"", guard: Guard | None = None) -> View:
+    def view(self, *, space: bytes = b"", guard: Guard | None = None) -> RemoteView:
         return self._views.open(space, guard)
 
     def read(
@@ -182,7 +182,7 @@ class RemoteEngine:
         # The hub tries again by itself, and holds its lock meanwhile: do not wait here.
         try:
             return self.backend.notices_since(place)
-        except Unreachable as error:
+        except ConnectionLost as error:
             raise self._reconnector.explain(error) from error
 
     # --- care ------------------------------------------------------------------------------------

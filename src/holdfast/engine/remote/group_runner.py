@@ -17,20 +17,20 @@ from holdfast.engine.remote.long_key_reader import LongKeyReader
 from holdfast.engine.remote.protocol import (
     AddRefused,
     Backend,
+    BackendSession,
     Commit,
     Committed,
     Conflicted,
-    Page,
-    Session,
+    ConnectionLost,
+    RangeRead,
     TakingTurns,
     Trying,
-    Unreachable,
     Unsettled,
 )
 from holdfast.engine.remote.read_cache import GuessedTooLong, ReadCache
 from holdfast.engine.remote.reconnector import Reconnector
 from holdfast.engine.remote.remembered_rows import RememberedRows, RememberedSpaces
-from holdfast.engine.remote.transaction import Below, Writes
+from holdfast.engine.remote.transaction import BufferBase, Writes
 from holdfast.engine.remote.views import Views
 from holdfast.errors import Conflict, NotACounter, OutsideSpace
 from holdfast.limits import (
@@ -64,7 +64,7 @@ class _Attempt:
         space: bytes,
         now: float,
         memory: RememberedRows,
-        waiting: Session | None,
+        waiting: BackendSession | None,
     ) -> None:
         self.space = space
         self.memory = memory
@@ -74,16 +74,18 @@ class _Attempt:
         self.can_try = hasattr(self.session, "try_commit")
         self.seen = ReadCache(self.session, space, now, memory)
         self.rule = backend.long_keys
-        self.base: Below = self.seen if self.rule is None else LongKeyReader(self.seen, self.rule)
+        self.base: BufferBase = (
+            self.seen if self.rule is None else LongKeyReader(self.seen, self.rule)
+        )
         self.outcomes: list[Outcome[Any]] = []
         self.commit: Commit | None = None
         self.made: Committed | None = None
         self.overtaken = 0  # how often it was refused because others had changed what it remembered
 
-    def writes(self, below: Below, now: float, *, careful: bool) -> Writes:
+    def writes(self, below: BufferBase, now: float, *, careful: bool) -> Writes:
         return Writes(below, self.space, now, long_keys=self.rule, careful=careful)
 
-    def change_session(self, waiting: Session) -> None:
+    def change_session(self, waiting: BackendSession) -> None:
         self.session.close()
         self.session, self.waits = waiting, True
 
@@ -138,7 +140,7 @@ class GroupRunner:
             except AddRefused:
                 group.careful = True  # the transaction at fault will notice it
                 continue
-            except Unreachable as error:
+            except ConnectionLost as error:
                 gone_until = self._reconnector.wait_for_server(gone_until, error)
                 continue
             except Unsettled as lost:
@@ -147,7 +149,7 @@ class GroupRunner:
                 if not self._reconnector.settle(lost):
                     if interrupted:
                         raise KeyboardInterrupt from lost
-                    reason = Unreachable(str(lost.__cause__ or "the connection was lost"))
+                    reason = ConnectionLost(str(lost.__cause__ or "the connection was lost"))
                     gone_until = self._reconnector.wait_for_server(gone_until, reason)
                     continue
                 publish(attempt.outcomes)
@@ -213,7 +215,9 @@ class GroupRunner:
         self._contention.note(key for key in found.changed if key in contended)
         self._contention.note_quiet(key for key in found.same if key in contended)
 
-    def _try(self, attempt: _Attempt, commit: Commit, keys: list[bytes], pages: list[Page]) -> bool:
+    def _try(
+        self, attempt: _Attempt, commit: Commit, keys: list[bytes], pages: list[RangeRead]
+    ) -> bool:
         """Commits a run on guesses, and returns whether they were right."""
         self._views.fix(attempt.space)
         self._counts.add("round_trips")
@@ -290,7 +294,9 @@ class GroupRunner:
         waiting = None if contended is None else self._waiting(space, contended, exclusive=True)
         return _Attempt(self._backend, space, now, self._memories.of(space), waiting)
 
-    def _waiting(self, space: bytes, contended: list[bytes], *, exclusive: bool) -> Session | None:
+    def _waiting(
+        self, space: bytes, contended: list[bytes], *, exclusive: bool
+    ) -> BackendSession | None:
         """Returns a session that waits for its turn, where the backend has such."""
         return None if self._turn is None else self._turn(space, contended, exclusive=exclusive)
 
@@ -338,7 +344,7 @@ class GroupRunner:
             raise NotACounter(
                 "the transaction added to a value that is not a counter, or beyond its 64 bits"
             ) from None
-        except Unreachable as error:
+        except ConnectionLost as error:
             raise self._reconnector.explain(error) from error
         except Unsettled as lost:
             attempt.memory.clear()

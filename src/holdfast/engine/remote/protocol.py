@@ -23,7 +23,7 @@ class Row(NamedTuple):
     version: int
 
 
-class Page(NamedTuple):
+class RangeRead(NamedTuple):
     """The first `limit` pairs with begin <= key < end, or in reverse the last ones.
 
     With `follow` it asks for other pairs, in any order: those whose keys are `follow` and then the
@@ -37,7 +37,7 @@ class Page(NamedTuple):
     follow: bytes = b""
 
 
-class Walked(NamedTuple):
+class WalkedRange(NamedTuple):
     """A range that was read, and the versions of all its rows, in key order."""
 
     begin: bytes
@@ -52,7 +52,7 @@ class Commit(msgspec.Struct, kw_only=True):
 
     space: bytes
     keys: dict[bytes, int]  # read one by one, with their versions; 0 if the key did not exist
-    ranges: list[Walked]  # disjoint, in order
+    ranges: list[WalkedRange]  # disjoint, in order
     clears: list[tuple[bytes, bytes]]
     puts: dict[bytes, bytes]
     deletes: list[bytes]
@@ -64,14 +64,14 @@ class Commit(msgspec.Struct, kw_only=True):
         return bool(self.puts or self.adds or self.deletes or self.clears or self.notices)
 
 
-class Changed(NamedTuple):
+class RemoteChanges(NamedTuple):
     """The changes of others between two positions of a space: keys, and ranges in place of many."""
 
     keys: Sequence[bytes] = ()
     ranges: Sequence[tuple[bytes, bytes]] = ()
 
 
-NOTHING_CHANGED: Final = Changed()
+NOTHING_CHANGED: Final = RemoteChanges()
 
 
 class Committed(NamedTuple):
@@ -84,7 +84,7 @@ class Committed(NamedTuple):
 
     version: int
     place: Any = None
-    changed: Changed | None = NOTHING_CHANGED
+    changed: RemoteChanges | None = NOTHING_CHANGED
 
 
 class Refreshed(NamedTuple):
@@ -94,7 +94,7 @@ class Refreshed(NamedTuple):
     rows: list[Row | None]
     contents: list[list[tuple[bytes, Row]]]
     place: Any = None
-    changed: Changed | None = NOTHING_CHANGED
+    changed: RemoteChanges | None = NOTHING_CHANGED
 
 
 class Conflicted(Exception):
@@ -106,7 +106,7 @@ class AddRefused(Exception):
     """An `add` found no counter, or one that would exceed 64 bits. Nothing was applied."""
 
 
-class Unreachable(Exception):
+class ConnectionLost(Exception):
     """The connection was lost. Nothing was applied, and nothing ever will be."""
 
     def __str__(self) -> str:
@@ -114,7 +114,7 @@ class Unreachable(Exception):
         return " ".join(super().__str__().split())
 
 
-class SnapshotLost(Unreachable):
+class SnapshotLost(ConnectionLost):
     """The server answers, but no longer has what is needed to read this snapshot."""
 
 
@@ -122,7 +122,7 @@ class Unsettled(Exception):
     """The connection was lost after a commit was sent.
 
     `settle` asks what became of it: True if it was applied; after False it never will be. It may be
-    called again whenever it raises `Unreachable`.
+    called again whenever it raises `ConnectionLost`.
     """
 
     def __init__(self, settle: Callable[[], bool]) -> None:
@@ -130,7 +130,7 @@ class Unsettled(Exception):
         self.settle = settle
 
 
-class Session(Protocol):
+class BackendSession(Protocol):
     """One snapshot of a space, taken by the first `fetch`, and at the end at most one commit."""
 
     committed: bool  # whether its commit was made, as far as is known here
@@ -141,12 +141,12 @@ class Session(Protocol):
         ...
 
     def fetch(
-        self, keys: Sequence[bytes], pages: Sequence[Page]
+        self, keys: Sequence[bytes], pages: Sequence[RangeRead]
     ) -> tuple[list[Row | None], list[list[tuple[bytes, Row]]]]:
         """Reads all in one round trip. A page may be shorter than its limit only at its end. To
         read nothing takes the snapshot too.
 
-        May raise `Unreachable`, or `SnapshotLost` when the snapshot can no longer be read.
+        May raise `ConnectionLost`, or `SnapshotLost` when the snapshot can no longer be read.
         """
         ...
 
@@ -161,7 +161,7 @@ class Session(Protocol):
     def confirm(self) -> None:
         """Returns when all that was read is durable, where what is not yet can be read. Called
         before anyone is told of it, unless the session has committed: that is durable together
-        with all before it. May raise `Unreachable`."""
+        with all before it. May raise `ConnectionLost`."""
         ...
 
     def close(self) -> None:
@@ -174,7 +174,7 @@ class Momentary(Protocol):
     """A session with a cheaper way to read once."""
 
     def fetch_once(
-        self, keys: Sequence[bytes], pages: Sequence[Page]
+        self, keys: Sequence[bytes], pages: Sequence[RangeRead]
     ) -> tuple[list[Row | None], list[list[tuple[bytes, Row]]]]:
         """Like `fetch`, for a session that is asked for nothing else: no snapshot is kept."""
         ...
@@ -185,8 +185,8 @@ class Moving(Protocol):
     """A session that knows what has changed since an earlier place of its space."""
 
     def fetch_since(
-        self, keys: Sequence[bytes], pages: Sequence[Page], place: Any
-    ) -> tuple[list[Row | None], list[list[tuple[bytes, Row]]], Changed | None]:
+        self, keys: Sequence[bytes], pages: Sequence[RangeRead], place: Any
+    ) -> tuple[list[Row | None], list[list[tuple[bytes, Row]]], RemoteChanges | None]:
         """Like the first `fetch` of a session, with what others have changed since `place`; None if
         that is not known."""
         ...
@@ -197,7 +197,7 @@ class Trying(Protocol):
     """A session that can commit a run on guesses."""
 
     def try_commit(
-        self, commit: Commit, keys: Sequence[bytes], pages: Sequence[Page], place: Any
+        self, commit: Commit, keys: Sequence[bytes], pages: Sequence[RangeRead], place: Any
     ) -> Committed | Refreshed:
         """Like `commit`, with reads that are guesses, remembered at `place`. If one of them is
         wrong, nothing is applied, and the answer is `keys` and `pages` as they are: one moment,
@@ -211,7 +211,7 @@ class TakingTurns(Protocol):
 
     def turn_session(
         self, space: bytes, contended: Sequence[bytes], *, exclusive: bool = False
-    ) -> Session:
+    ) -> BackendSession:
         """Returns a session that waits with its first `fetch` for all others that have one of the
         `contended` keys, and has them to its end. Unless it is `exclusive`, nobody else waits for
         it: its commit is checked as ever, and what it reads in several fetches need not be of one
@@ -229,7 +229,7 @@ class Backend(Protocol):
     name: str  # for messages: the URL without its password
     long_keys: LongKeys | None
 
-    def session(self, space: bytes) -> Session: ...
+    def session(self, space: bytes) -> BackendSession: ...
 
     def newest_notice(self) -> Any:
         """Returns the position in the notice log after all commits that have returned so far."""

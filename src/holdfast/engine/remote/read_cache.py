@@ -15,15 +15,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, TypeVar, cast
 
 from holdfast.engine.remote.protocol import (
-    Changed,
+    BackendSession,
     Conflicted,
+    ConnectionLost,
     Moving,
-    Page,
+    RangeRead,
     Refreshed,
+    RemoteChanges,
     Row,
-    Session,
-    Unreachable,
-    Walked,
+    WalkedRange,
 )
 from holdfast.engine.remote.remembered_rows import Compared, RememberedRows, covered
 from holdfast.limits import MAX_GUESSED_READS, MAX_SEEN_IN_VIEW_BYTES
@@ -51,7 +51,7 @@ class ReadCache:
 
     def __init__(
         self,
-        session: Session,
+        session: BackendSession,
         space: bytes,
         now: float,
         memory: RememberedRows | None = None,
@@ -64,7 +64,7 @@ class ReadCache:
         self.now = now
         self.fetches = 0
         self.first: Leads = {}  # the rows of the first fetch that were asked for by their keys
-        self.lost: Conflicted | Unreachable | None = None  # why the session can't continue
+        self.lost: Conflicted | ConnectionLost | None = None  # why the session can't continue
         self._leads = leads  # of a view, which commits nothing, and reads again what it forgot
         self._told: Leads = {}  # those that the run of a view has been told
         self._at_once = at_once  # whether one fetch is all that it can have
@@ -77,9 +77,9 @@ class ReadCache:
         self._read: dict[bytes, None] = {}
         self._walked: list[list[bytes]] = []
         self._guessing = False
-        self._asked: dict[Page, None] = {}  # all scans of a run on guesses
+        self._asked: dict[RangeRead, None] = {}  # all scans of a run on guesses
         self._missed_keys: dict[bytes, None] = {}
-        self._missed_pages: dict[Page, None] = {}
+        self._missed_pages: dict[RangeRead, None] = {}
         self._memory = memory or RememberedRows()
         self.place = self._memory.place  # of all guesses, and of what a refused commit brought
         self.is_unbounded = False  # whether the run on guesses was cut short
@@ -115,12 +115,12 @@ class ReadCache:
         """Fetches everything that was guessed. Costs 1 round trip."""
         self._fetch(list(self._missed_keys), self._with_named(self._missed_pages))
 
-    def asked(self) -> tuple[list[bytes], list[Page]]:
+    def asked(self) -> tuple[list[bytes], list[RangeRead]]:
         """Returns everything that the run on guesses has asked for, known before or not, and what
         it will probably ask for next."""
         return [key for key in self._read if key], self._with_named(self._asked)
 
-    def _with_named(self, pages: Iterable[Page]) -> list[Page]:
+    def _with_named(self, pages: Iterable[RangeRead]) -> list[RangeRead]:
         """Returns pages, and for those whose rows named other rows before: these too."""
         self._note_names()
         follows = self._memory.follows
@@ -143,14 +143,14 @@ class ReadCache:
                     if key.endswith(name) and len(self._memory.follows) < _MAX_FOLLOWS:
                         self._memory.follows[page.begin] = key[: -len(name)]
 
-    def fetch_asked(self, session: Session) -> Compared:
+    def fetch_asked(self, session: BackendSession) -> Compared:
         """Forgets what is known, and fetches all that was asked for from another session. Returns
         how that compares with what was remembered. Costs 1 round trip."""
         keys, pages = self.asked()
         self._forget()
         self.session = session
         memory = self._memory
-        changed: Changed | None = None
+        changed: RemoteChanges | None = None
         if memory.place is not None and hasattr(session, "fetch_since"):
             fetch = cast(Moving, session).fetch_since
             rows, contents, changed = self._ask(lambda: fetch(keys, pages, memory.place))
@@ -162,7 +162,7 @@ class ReadCache:
         self._learn(keys, pages, rows, contents, session.place)
         return compared
 
-    def refresh(self, keys: list[bytes], pages: list[Page], found: Refreshed) -> list[bytes]:
+    def refresh(self, keys: list[bytes], pages: list[RangeRead], found: Refreshed) -> list[bytes]:
         """Knows from now on what a refused commit was answered with, and nothing else. Returns the
         keys, and begins of scans, of what has changed since it was remembered."""
         changed = self._memory.compare(keys, found.rows, pages, found.contents).changed
@@ -206,7 +206,7 @@ class ReadCache:
         if begin >= end or (limit is not None and limit <= 0):
             return iter(())
         if self._guessing:
-            self._asked[Page(begin, end, self._page_rows(limit, 0), reverse)] = None
+            self._asked[RangeRead(begin, end, self._page_rows(limit, 0), reverse)] = None
         return self._backward(begin, end, limit) if reverse else self._forward(begin, end, limit)
 
     def _get_unknown(self, key: bytes) -> bytes | None:
@@ -237,7 +237,7 @@ class ReadCache:
             span = bisect_right(self._begins, begin) - 1
             if span < 0 or self._ends[span] <= begin:
                 stop = self._begins[span + 1] if span + 1 < len(self._begins) else end
-                page = Page(begin, min(stop, end), self._page_rows(limit, fetched))
+                page = RangeRead(begin, min(stop, end), self._page_rows(limit, fetched))
                 if not self._guessing:
                     self._make_room()
                     self._fetch([], [page])
@@ -268,7 +268,7 @@ class ReadCache:
             span = bisect_left(self._begins, end) - 1
             if span < 0 or self._ends[span] < end:
                 stop = self._ends[span] if span >= 0 else begin
-                page = Page(max(stop, begin), end, self._page_rows(limit, fetched), True)
+                page = RangeRead(max(stop, begin), end, self._page_rows(limit, fetched), True)
                 if not self._guessing:
                     self._make_room()
                     self._fetch([], [page])
@@ -303,7 +303,7 @@ class ReadCache:
         inside = [(k, rows.get(k, remembered[k])) for k in self._memory.between(begin, end)]
         return [(key, row) for key, row in inside if row is not None]
 
-    def _miss(self, page: Page) -> None:
+    def _miss(self, page: RangeRead) -> None:
         self._missed_pages[page] = None
         self._bound_guesses()
         if self._leads is not None:
@@ -357,7 +357,7 @@ class ReadCache:
         self._rows, self._keys, self._begins, self._ends = {}, [], [], []
         self._known_bytes = 0
 
-    def _fetch(self, keys: list[bytes], pages: list[Page]) -> None:
+    def _fetch(self, keys: list[bytes], pages: list[RangeRead]) -> None:
         if self._at_once and self.fetches:
             raise GuessedTooLong
         guard = self._guard
@@ -375,7 +375,7 @@ class ReadCache:
     def _ask(self, fetch: Callable[[], T]) -> T:
         try:
             found = fetch()
-        except (Conflicted, Unreachable) as error:
+        except (Conflicted, ConnectionLost) as error:
             self.lost = error
             raise
         self.fetches += 1
@@ -384,7 +384,7 @@ class ReadCache:
     def _learn(
         self,
         keys: list[bytes],
-        pages: list[Page],
+        pages: list[RangeRead],
         rows: list[Row | None],
         contents: list[list[tuple[bytes, Row]]],
         place: Any,
@@ -400,7 +400,7 @@ class ReadCache:
         if self._leads is None:
             self._memory.learn(keys, rows, pages, contents, place)
 
-    def _add_page(self, page: Page, content: list[tuple[bytes, Row]]) -> None:
+    def _add_page(self, page: RangeRead, content: list[tuple[bytes, Row]]) -> None:
         begin, end = covered(page, content)
         if content:
             value_bytes = sum(len(row.value) for _, row in content)
@@ -442,7 +442,7 @@ class ReadCache:
 
     # --- what was read ---------------------------------------------------------------------------
 
-    def read_ranges(self) -> list[Walked]:
+    def read_ranges(self) -> list[WalkedRange]:
         """Returns the ranges that were walked, joined, with the versions of their rows."""
         if not self._walked:
             return []
@@ -454,9 +454,9 @@ class ReadCache:
                 joined[-1][1] = max(joined[-1][1], end)
             else:
                 joined.append([begin, end])
-        return [Walked(begin, end, self._versions(begin, end)) for begin, end in joined]
+        return [WalkedRange(begin, end, self._versions(begin, end)) for begin, end in joined]
 
-    def read_keys(self, ranges: list[Walked]) -> dict[bytes, int]:
+    def read_keys(self, ranges: list[WalkedRange]) -> dict[bytes, int]:
         """Returns the keys that were read outside of `ranges`, with their versions, or 0."""
         if not ranges:
             return {key: self._version(key) for key in self._read if key}

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from holdfast.engine.remote.protocol import Backend, SnapshotLost, Unreachable, Unsettled
+from holdfast.engine.remote.protocol import Backend, ConnectionLost, SnapshotLost, Unsettled
 from holdfast.errors import (
     Conflict,
     HoldfastError,
@@ -37,7 +37,7 @@ class Reconnector:
         if self.unusable is not None:
             raise self.unusable.with_traceback(None)  # one shared error must not collect frames
 
-    def wait_for_server(self, gone_until: float | None, error: Unreachable) -> float:
+    def wait_for_server(self, gone_until: float | None, error: ConnectionLost) -> float:
         """Pauses before the next try, and returns until when tries make sense."""
         if gone_until is None:
             gone_until = time.monotonic() + self._reconnect_seconds
@@ -46,7 +46,7 @@ class Reconnector:
         self._pause()
         return gone_until
 
-    def explain(self, error: Unreachable) -> HoldfastError:
+    def explain(self, error: ConnectionLost) -> HoldfastError:
         """Returns the error to raise when there is no point in waiting any longer."""
         if self.unusable is not None:
             return type(self.unusable)(self.unusable.message)
@@ -63,7 +63,7 @@ class Reconnector:
         while True:
             try:
                 return lost.settle()
-            except Unreachable as error:
+            except ConnectionLost as error:
                 if time.monotonic() > gone_until:
                     raise OutcomeUnknown(
                         f"{self._backend.name} was lost in the middle of a commit: {error}"
@@ -77,7 +77,7 @@ class Reconnector:
         while True:
             try:
                 return call()
-            except Unreachable as error:
+            except ConnectionLost as error:
                 self.refuse_unusable()
                 gone_until = self.wait_for_server(gone_until, error)
 

@@ -10,10 +10,10 @@ from typing import Any, Final, NamedTuple
 
 from holdfast.engine.remote.protocol import (
     NOTHING_CHANGED,
-    Changed,
     Commit,
     Committed,
-    Page,
+    RangeRead,
+    RemoteChanges,
     Row,
 )
 from holdfast.limits import (
@@ -56,7 +56,7 @@ class RememberedRows:
         self,
         keys: Sequence[bytes],
         rows: Sequence[Row | None],
-        pages: Sequence[Page],
+        pages: Sequence[RangeRead],
         contents: Sequence[Sequence[tuple[bytes, Row]]],
         place: Any,
     ) -> None:
@@ -81,7 +81,7 @@ class RememberedRows:
         self,
         keys: Sequence[bytes],
         rows: Sequence[Row | None],
-        pages: Sequence[Page],
+        pages: Sequence[RangeRead],
         contents: Sequence[Sequence[tuple[bytes, Row]]],
     ) -> Compared:
         """Compares what was fetched with what is remembered."""
@@ -124,7 +124,7 @@ class RememberedRows:
             self._set(key, Row(value, made.version))
         self._bound()
 
-    def move(self, place: Any, changed: Changed | None) -> None:
+    def move(self, place: Any, changed: RemoteChanges | None) -> None:
         """Forgets what others have changed between its position and a later one."""
         if changed is None:
             self.clear()
@@ -179,7 +179,7 @@ class RememberedSpaces:
             self._spaces = {}
 
 
-def covered(page: Page, content: Sequence[tuple[bytes, Row]]) -> tuple[bytes, bytes]:
+def covered(page: RangeRead, content: Sequence[tuple[bytes, Row]]) -> tuple[bytes, bytes]:
     """Returns the range that a page with this content covers completely."""
     if len(content) < page.limit:
         return page.begin, page.end

@@ -11,14 +11,14 @@ from typing import Protocol
 
 from holdfast.engine.contract import Reader
 from holdfast.engine.long_keys import LongKeys
-from holdfast.engine.remote.protocol import Commit, Walked
+from holdfast.engine.remote.protocol import Commit, WalkedRange
 from holdfast.engine.remote.read_cache import ReadCache
 from holdfast.engine.write_buffer import Pair, WriteBuffer, after_prefix, check_pair
 from holdfast.errors import OutsideSpace
 from holdfast.limits import MAX_COUNTER, MIN_COUNTER
 
 
-class Below(Reader, Protocol):
+class BufferBase(Reader, Protocol):
     """The base of a write buffer: a snapshot, or the writes of the transactions before."""
 
     def has_read(self, key: bytes) -> bool:
@@ -36,11 +36,11 @@ class Writes(WriteBuffer):
 
     __slots__ = ("_careful", "_longest", "adds")
 
-    _below: Below
+    _below: BufferBase
 
     def __init__(
         self,
-        below: Below,
+        below: BufferBase,
         space: bytes,
         now: float,
         *,
@@ -179,7 +179,7 @@ class Writes(WriteBuffer):
             notices=self.notices,
         )
 
-    def _refuse_outside(self, keys: dict[bytes, int], ranges: list[Walked]) -> None:
+    def _refuse_outside(self, keys: dict[bytes, int], ranges: list[WalkedRange]) -> None:
         """A commit excludes those of its own space only: what was read elsewhere may change in the
         very moment in which it is checked."""
         begin, end = self.space, after_prefix(self.space)

@@ -10,13 +10,13 @@ from holdfast.engine.remote.commit_counts import CommitCounts
 from holdfast.engine.remote.long_key_reader import LongKeyReader
 from holdfast.engine.remote.protocol import (
     Backend,
+    BackendSession,
     Commit,
     Committed,
+    ConnectionLost,
     Momentary,
-    Page,
+    RangeRead,
     Row,
-    Session,
-    Unreachable,
 )
 from holdfast.engine.remote.read_cache import GuessedTooLong, Leads, ReadCache
 from holdfast.engine.remote.reconnector import Reconnector
@@ -46,24 +46,24 @@ class Views:
         self.leads: Leads = {}
         self._single: set[str] = set()  # kinds of reads that needed only one fetch
 
-    def open(self, space: bytes, guard: Guard | None) -> "View":
-        return View(self, space, guard)
+    def open(self, space: bytes, guard: Guard | None) -> "RemoteView":
+        return RemoteView(self, space, guard)
 
     def read(self, work: Callable[[Reader], T], space: bytes, guard: Guard | None, kind: str) -> T:
         """Runs `work` on a view. What needed one fetch when its `kind` was read last is given the
         answer to a single fetch, for which a server has no snapshot to keep."""
         if kind in self._single:
             try:
-                return self._read(work, View(self, space, guard, at_once=True))
+                return self._read(work, RemoteView(self, space, guard, at_once=True))
             except GuessedTooLong:  # it read more than was predicted
                 self._single.discard(kind)
-        view = View(self, space, guard)
+        view = RemoteView(self, space, guard)
         result = self._read(work, view)
         if kind and view.seen.fetches == 1:
             self._single.add(kind)
         return result
 
-    def _read(self, work: Callable[[Reader], T], view: "View") -> T:
+    def _read(self, work: Callable[[Reader], T], view: "RemoteView") -> T:
         """Runs `work`, first on the rows that led earlier reads to others; at the first row that is
         not among them all are fetched. If they are what they were, the run goes on; if not, it is
         made again."""
@@ -101,7 +101,7 @@ class Views:
                     view.fix()
 
 
-class View:
+class RemoteView:
     """A consistent snapshot for a `with` block."""
 
     __slots__ = ("_at_once", "_guard", "_session", "_space", "_views", "seen")
@@ -159,13 +159,13 @@ class ViewSession:
         self._views = views
         self._at_once = at_once
         self.space = space
-        self._session: Session | None = None
+        self._session: BackendSession | None = None
         self._lock = threading.Lock()  # the snapshot may be fixed by a thread that commits
         self._closed = False
         views.unread[id(self)] = self
 
     def fetch(
-        self, keys: Sequence[bytes], pages: Sequence[Page]
+        self, keys: Sequence[bytes], pages: Sequence[RangeRead]
     ) -> tuple[list[Row | None], list[list[tuple[bytes, Row]]]]:
         views = self._views
         views.reconnector.refuse_unusable()
@@ -176,7 +176,7 @@ class ViewSession:
                     return views.reconnector.call(lambda: self._fetch_first(keys, pages))
         try:
             return self._session.fetch(keys, pages)
-        except Unreachable as error:
+        except ConnectionLost as error:
             raise views.reconnector.explain(error) from error
 
     def fix(self) -> None:
@@ -187,7 +187,7 @@ class ViewSession:
                 self._fetch_first([self.space + b"\0"], [])
 
     def _fetch_first(
-        self, keys: Sequence[bytes], pages: Sequence[Page]
+        self, keys: Sequence[bytes], pages: Sequence[RangeRead]
     ) -> tuple[list[Row | None], list[list[tuple[bytes, Row]]]]:
         session = self._views.backend.session(self.space)
         try:
@@ -216,7 +216,7 @@ class ViewSession:
         with self._lock:
             self._closed = True
             if self._session is not None:
-                with suppress(Unreachable):
+                with suppress(ConnectionLost):
                     self._session.close()
 
 

@@ -24,7 +24,7 @@ _OPTIONS: Final = ("store", "replicas", "patience", "persistence", "ca")
 Host = tuple[str, int]
 
 
-class Address(msgspec.Struct, frozen=True, kw_only=True):
+class StoreAddress(msgspec.Struct, frozen=True, kw_only=True):
     """The parsed URL of a store."""
 
     hosts: tuple[Host, ...]
@@ -44,7 +44,7 @@ class Address(msgspec.Struct, frozen=True, kw_only=True):
         return ",".join(f"{host}:{port}" for host, port in self.hosts)
 
 
-def parse(url: str) -> Address:
+def parse(url: str) -> StoreAddress:
     """Reads a URL.
 
     >>> parse("valkey://one:7000,two/3?replicas=1").hosts
@@ -71,7 +71,7 @@ def parse(url: str) -> Address:
     store = options.get("store", "holdfast")
     if not store or any(sign in store for sign in "{}"):
         raise BadInput(f"{store!r} can't name a store", hint="Use a word without braces.")
-    return Address(
+    return StoreAddress(
         hosts=tuple(_host(host, url) for host in hosts.split(",")),
         username=unquote(username) or None,
         password=unquote(password) or None,

@@ -7,13 +7,13 @@ from typing import Any, Final, NoReturn
 
 from holdfast.engine.contract import Notice
 from holdfast.engine.long_keys import LongKeys
-from holdfast.engine.remote import Session, Unreachable
+from holdfast.engine.remote import BackendSession, ConnectionLost
 from holdfast.engine.valkey import durability as durabilities
-from holdfast.engine.valkey.address import Address, Host
+from holdfast.engine.valkey.address import Host, StoreAddress
 from holdfast.engine.valkey.connections import Command, ResponseError
 from holdfast.engine.valkey.library import StoreNames, function
 from holdfast.engine.valkey.notice_listener import Listener
-from holdfast.engine.valkey.servers import Servers, Unanswered, explain
+from holdfast.engine.valkey.servers import NoReply, Servers, explain
 from holdfast.engine.valkey.session import SpaceSession, SpaceState
 from holdfast.engine.valkey.whole_store import WholeSession
 from holdfast.errors import BadInput, UnsupportedFormat
@@ -28,7 +28,7 @@ class ValkeyBackend:
 
     long_keys: LongKeys | None = None  # members of a sorted set may be as long as any key
 
-    def __init__(self, address: Address, *, durability: str) -> None:
+    def __init__(self, address: StoreAddress, *, durability: str) -> None:
         self.name = address.name
         self.names = StoreNames(address.store)
         self.patience = address.patience
@@ -43,12 +43,12 @@ class ValkeyBackend:
             self.servers.close()
             raise
 
-    def session(self, space: bytes) -> Session:
+    def session(self, space: bytes) -> BackendSession:
         return SpaceSession(self, self.place(space)) if space else WholeSession(self)
 
     def turn_session(
         self, space: bytes, contended: Sequence[bytes], *, exclusive: bool = False
-    ) -> Session:
+    ) -> BackendSession:
         if not space:
             return WholeSession(self)
         return SpaceSession(self, self.place(space), exclusive=exclusive, contended=contended)
@@ -95,8 +95,8 @@ class ValkeyBackend:
     def _ask(self, slot: int, commands: Sequence[Command]) -> list[Any]:
         try:
             return self.servers.ask(slot, commands)
-        except Unanswered as problem:
-            raise Unreachable(str(problem)) from problem
+        except NoReply as problem:
+            raise ConnectionLost(str(problem)) from problem
 
     def _check_format(self) -> None:
         name = self.names.format

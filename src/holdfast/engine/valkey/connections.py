@@ -10,7 +10,7 @@ from valkey.exceptions import AuthenticationError, ResponseError, ValkeyError
 from valkey.exceptions import ConnectionError as Lost
 from valkey.exceptions import TimeoutError as TimedOut
 
-from holdfast.engine.valkey.address import Address, Host
+from holdfast.engine.valkey.address import Host, StoreAddress
 from holdfast.errors import NotAuthenticated
 
 Command = Sequence[bytes | str | int]
@@ -29,7 +29,7 @@ class NotSent(Exception):
 class ServerConnection:
     """One connection."""
 
-    def __init__(self, address: Address, host: Host) -> None:
+    def __init__(self, address: StoreAddress, host: Host) -> None:
         options: dict[str, Any] = {
             "host": host[0],
             "port": host[1],
@@ -99,7 +99,7 @@ class ServerConnection:
 class Node:
     """One server, and the free connections to it."""
 
-    def __init__(self, address: Address, host: Host) -> None:
+    def __init__(self, address: StoreAddress, host: Host) -> None:
         self.host = host
         self._address = address
         self._free: list[ServerConnection] = []

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from holdfast.engine.valkey.address import Address
+from holdfast.engine.valkey.address import StoreAddress
 from holdfast.engine.valkey.connections import Command, ResponseError
 from holdfast.engine.valkey.servers import Servers
 from holdfast.errors import StoreUnusable
@@ -19,7 +19,7 @@ from holdfast.errors import StoreUnusable
 _WAIT_MS: Final = 2_500  # for replicas or a disk; shorter than a link waits for an answer
 
 
-class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
+class ValkeySettings(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of a server; None where it may not be asked."""
 
     append_only: bool
@@ -63,7 +63,7 @@ class Waits(msgspec.Struct, frozen=True):
         return ""
 
 
-def settle(servers: Servers, address: Address, durability: str) -> Waits:
+def settle(servers: Servers, address: StoreAddress, durability: str) -> Waits:
     """Looks at every primary, and refuses what can't keep the promises of `durability`."""
     found = [_settings(servers, slot) for slot in servers.first_slots()]
     if any(settings.evicts for settings in found):
@@ -88,11 +88,11 @@ def settle(servers: Servers, address: Address, durability: str) -> Waits:
     return Waits(address.replicas, disk=any(settings.fsync != "always" for settings in found))
 
 
-def _settings(servers: Servers, slot: int) -> ServerSettings:
+def _settings(servers: Servers, slot: int) -> ValkeySettings:
     persistence, memory, config = servers.ask(
         slot, [("INFO", "persistence"), ("INFO", "memory"), ("CONFIG", "GET", "appendfsync")]
     )
-    return ServerSettings(
+    return ValkeySettings(
         append_only=b"aof_enabled:1" in _text(persistence),
         fsync=_text(config[1]).decode() if isinstance(config, list) and config else None,
         evicts=b"maxmemory:0\r" not in _text(memory)

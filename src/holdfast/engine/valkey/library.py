@@ -48,7 +48,7 @@ def unpack_list(packed: bytes) -> list[bytes]:
     return parts
 
 
-class Names:
+class SpaceKeyNames:
     """The keys of one space in the servers: all below one hash tag, so in one slot."""
 
     __slots__ = ("_stem", "keys", "log", "mark", "read", "state", "tag", "values", "views")

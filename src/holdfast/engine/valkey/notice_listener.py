@@ -16,8 +16,8 @@ import msgspec
 
 from holdfast.engine.contract import Notice
 from holdfast.engine.notices import bytes_of
-from holdfast.engine.remote import Unreachable
-from holdfast.engine.valkey.address import Address, Host
+from holdfast.engine.remote import ConnectionLost
+from holdfast.engine.valkey.address import Host, StoreAddress
 from holdfast.engine.valkey.connections import FAILURES, NotSent, ResponseError, ServerConnection
 from holdfast.engine.valkey.library import function
 from holdfast.limits import KEPT_NOTICE_BYTES, KEPT_NOTICE_COMMITS
@@ -33,7 +33,7 @@ _LOOK_SECONDS: Final = 0.1  # how soon a listener sees that it was stopped
 class Listener:
     """Receives notices and numbers them; the numbers are the positions that a hub remembers."""
 
-    def __init__(self, backend: "ValkeyBackend", address: Address) -> None:
+    def __init__(self, backend: "ValkeyBackend", address: StoreAddress) -> None:
         self._backend = backend
         self._address = address
         self._lock = threading.Lock()
@@ -99,16 +99,16 @@ class Listener:
         again if it is lost at once: a server may have closed what was idle for long."""
         for attempt in range(_ATTEMPTS):
             if self._closed:
-                raise Unreachable("the listener was closed")
+                raise ConnectionLost("the listener was closed")
             try:
                 if self._changes != self._backend.servers.changes or not self._connections:
                     self._connect()
                 self._take_all()
                 return
-            except (NotSent, ResponseError, Unreachable, *FAILURES) as failure:
+            except (NotSent, ResponseError, ConnectionLost, *FAILURES) as failure:
                 self._drop_connections()
                 if attempt == _ATTEMPTS - 1:
-                    raise Unreachable(str(failure)) from failure
+                    raise ConnectionLost(str(failure)) from failure
 
     def _take_all(self) -> None:
         """Takes all messages up to the answer to a PING, which follows everything published

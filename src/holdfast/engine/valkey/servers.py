@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from holdfast.engine.valkey import library
-from holdfast.engine.valkey.address import Address, Host
+from holdfast.engine.valkey.address import Host, StoreAddress
 from holdfast.engine.valkey.connections import (
     FAILURES,
     Command,
@@ -35,7 +35,7 @@ _SUSPECT_SECONDS: Final = 30.0
 _REDIRECTS_AT_ONCE: Final = 5  # before a pause: two nodes may each point to the other for a while
 
 
-class Unanswered(Exception):
+class NoReply(Exception):
     """No server answered in time. If `sent` is true, one may have received the message all
     the same."""
 
@@ -52,7 +52,7 @@ def slot_of(tag: bytes) -> int:
 class Servers:
     """Finds the server of a slot and asks it."""
 
-    def __init__(self, address: Address, *, patience: float) -> None:
+    def __init__(self, address: StoreAddress, *, patience: float) -> None:
         self._address = address
         self._patience = patience
         self._lock = threading.Lock()
@@ -104,7 +104,7 @@ class Servers:
                 pause = min(2 * pause, _LONGEST_PAUSE)
             self._refresh(looks, lost=lost)  # also for the next caller
             if is_over:
-                raise Unanswered(problem, sent=sent)
+                raise NoReply(problem, sent=sent)
 
     def first_slots(self) -> list[int]:
         """Returns a slot of each primary."""
@@ -137,7 +137,7 @@ class Servers:
         if problem.startswith(_PASSING):
             return False
         if sent:  # an answer to the first message was lost, and it may have been another one
-            raise Unanswered(problem, sent=True)
+            raise NoReply(problem, sent=True)
         raise explain(error, self._address.name)
 
     def _ask_elsewhere(self, problem: str, commands: Sequence[Command]) -> list[Any]:

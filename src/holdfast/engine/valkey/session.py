@@ -21,20 +21,20 @@ from holdfast.engine.contract import pack_counter
 from holdfast.engine.remote import (
     NOTHING_CHANGED,
     AddRefused,
-    Changed,
     Commit,
     Committed,
     Conflicted,
-    Page,
+    ConnectionLost,
+    RangeRead,
     Refreshed,
+    RemoteChanges,
     Row,
     SnapshotLost,
-    Unreachable,
     Unsettled,
 )
 from holdfast.engine.valkey.connections import Command, ResponseError
-from holdfast.engine.valkey.library import Names, function, pack_list, unpack_list
-from holdfast.engine.valkey.servers import Servers, Unanswered, slot_of
+from holdfast.engine.valkey.library import SpaceKeyNames, function, pack_list, unpack_list
+from holdfast.engine.valkey.servers import NoReply, Servers, slot_of
 from holdfast.errors import HoldfastError, OutcomeUnknown, StoreUnusable, ValueTooLarge
 from holdfast.limits import (
     CLAIM_SECONDS,
@@ -76,7 +76,7 @@ class SpaceState:
 
     def __init__(self, store: str, space: bytes) -> None:
         self.space = space
-        self.names = Names(store, space)
+        self.names = SpaceKeyNames(store, space)
         self.slot = slot_of(self.names.tag)
         self.registered_at = -1  # the change of the servers for which the space was registered
         self._lanes: list[Lane] = []
@@ -116,7 +116,7 @@ class SpaceSession:
         self._old_keys: list[bytes] = []
         self._keep_at = 0.0
         self._since: Any = None  # what the first read is to be compared with
-        self._changed: Changed | None = None  # by others, from there to the snapshot
+        self._changed: RemoteChanges | None = None  # by others, from there to the snapshot
         self._exclusive = exclusive  # whether it claims its space before it reads
         # The leases and tokens of the turns that it waits for before it reads.
         self._turns = [name for key in sorted(contended) for name in place.names.turn(key)]
@@ -131,22 +131,24 @@ class SpaceSession:
     # --- reading ---------------------------------------------------------------------------------
 
     def fetch(
-        self, keys: Sequence[bytes], pages: Sequence[Page]
+        self, keys: Sequence[bytes], pages: Sequence[RangeRead]
     ) -> tuple[list[Row | None], list[Pairs]]:
         values, found = self._read(keys, pages)
         rows = [self._as_it_was(key, value) for key, value in zip(keys, values, strict=True)]
         return rows, [self._fill(page, *part) for page, part in zip(pages, found, strict=True)]
 
     def fetch_since(
-        self, keys: Sequence[bytes], pages: Sequence[Page], place: Any
-    ) -> tuple[list[Row | None], list[Pairs], Changed | None]:
+        self, keys: Sequence[bytes], pages: Sequence[RangeRead], place: Any
+    ) -> tuple[list[Row | None], list[Pairs], RemoteChanges | None]:
         if self._first is not None:
             return *self.fetch(keys, pages), NOTHING_CHANGED if place == self._first else None
         self._since = place
         rows, contents = self.fetch(keys, pages)
         return rows, contents, self._changed
 
-    def _read(self, keys: Sequence[bytes], pages: Sequence[Page]) -> tuple[list[Any], list[Any]]:
+    def _read(
+        self, keys: Sequence[bytes], pages: Sequence[RangeRead]
+    ) -> tuple[list[Any], list[Any]]:
         names = self._place.names
         since, self._since = self._since, None
         moment = (*self._seen, b"1") if since is None else (*since, b"0")
@@ -154,9 +156,9 @@ class SpaceSession:
         command: Command = ("FCALL_RO", function("read"), 4, *names.read, *arguments)
         try:
             reply, *more = self._ask([command, *self._beside()])
-        except Unanswered as problem:
+        except NoReply as problem:
             self._lane = None  # a claim ends by itself: `close` need not look for a lost server
-            raise Unreachable(str(problem)) from problem
+            raise ConnectionLost(str(problem)) from problem
         version, id, changes, *rest = reply
         if changes is None:
             raise SnapshotLost("it is older than what the server remembers")
@@ -196,7 +198,7 @@ class SpaceSession:
             _, token, waiting, *replies = self._servers.ask(self._place.slot, asked)
             for reply in (token, waiting, replies[0]):
                 if isinstance(reply, ResponseError):
-                    raise Unreachable(str(reply))
+                    raise ConnectionLost(str(reply))
             if not waiting or time.monotonic() > end:
                 return replies
 
@@ -211,7 +213,7 @@ class SpaceSession:
         while True:
             left, *replies = self._servers.ask(self._place.slot, [claim, *commands])
             if isinstance(replies[0], ResponseError):
-                raise Unreachable(str(replies[0]))
+                raise ConnectionLost(str(replies[0]))
             if not left or not next(pauses, False):
                 return replies
 
@@ -224,7 +226,7 @@ class SpaceSession:
         if self._exclusive:
             names = self._place.names
             commands.append(("FCALL", function("release"), 1, names.state, lane.id))
-        with suppress(Unanswered, HoldfastError):
+        with suppress(NoReply, HoldfastError):
             self._servers.ask(self._place.slot, commands)
         self._place.give_back(lane)
 
@@ -259,7 +261,7 @@ class SpaceSession:
         value = self._old.get(key, value) if self._old else value
         return None if value is None else Row(value, _VERSION)
 
-    def _fill(self, page: Page, is_whole: int, flat: list[bytes]) -> Pairs:
+    def _fill(self, page: RangeRead, is_whole: int, flat: list[bytes]) -> Pairs:
         """Returns the pairs of a page as they were, fetched on where large values have cut it
         short."""
         if page.follow:
@@ -273,7 +275,7 @@ class SpaceSession:
             pairs += self._restore(rest, is_whole, flat)
         return pairs[: page.limit]
 
-    def _restore(self, page: Page, is_whole: int, flat: list[bytes]) -> Pairs:
+    def _restore(self, page: RangeRead, is_whole: int, flat: list[bytes]) -> Pairs:
         pairs = [(key, Row(value, _VERSION)) for key, value in _pairs(flat)]
         begin, end = page.begin, page.end
         if not is_whole:
@@ -301,7 +303,7 @@ class SpaceSession:
         return self._made(reply)
 
     def try_commit(
-        self, commit: Commit, keys: Sequence[bytes], pages: Sequence[Page], place: Any
+        self, commit: Commit, keys: Sequence[bytes], pages: Sequence[RangeRead], place: Any
     ) -> Committed | Refreshed:
         asked = (
             b"".join([b"1" if version else b"0" for version in commit.keys.values()]),
@@ -344,11 +346,11 @@ class SpaceSession:
         try:
             message = (*self._message(commit, lane, place), *asked)
             reply = self._send(message, self._passing(lane))
-        except Unanswered as problem:
+        except NoReply as problem:
             if problem.sent:  # the lane is not used again: its last number is open
                 raise Unsettled(lambda: self._settle(lane)) from problem
             self._place.give_back(lane)
-            raise Unreachable(str(problem)) from problem
+            raise ConnectionLost(str(problem)) from problem
         except KeyboardInterrupt as interrupt:
             raise Unsettled(lambda: self._settle(lane)) from interrupt
         self._place.give_back(lane)
@@ -416,10 +418,10 @@ class SpaceSession:
         waits = self._backend.waits
         try:
             reply, *waited = self._servers.ask(self._place.slot, [command, *waits.commands])
-        except Unanswered as problem:
-            raise Unreachable(str(problem)) from problem
+        except NoReply as problem:
+            raise ConnectionLost(str(problem)) from problem
         if reply and not waits.are_met(waited):
-            raise Unreachable(f"a commit was made, but {waits.shortfall(waited)}")
+            raise ConnectionLost(f"a commit was made, but {waits.shortfall(waited)}")
         return bool(reply)
 
 
@@ -437,7 +439,7 @@ def _pairs(flat: list[bytes]) -> Iterator[tuple[bytes, bytes]]:
     return zip(flat[::2], flat[1::2], strict=True)
 
 
-def _questions(keys: Sequence[bytes], pages: Sequence[Page]) -> list[Any]:
+def _questions(keys: Sequence[bytes], pages: Sequence[RangeRead]) -> list[Any]:
     """Returns the arguments that ask for these keys and pages."""
     arguments: list[Any] = [_PAGE_BYTES, len(keys), *keys]
     for page in pages:
@@ -446,13 +448,13 @@ def _questions(keys: Sequence[bytes], pages: Sequence[Page]) -> list[Any]:
     return arguments
 
 
-def _changed(keys: bytes | None, gone: bytes | None) -> Changed | None:
+def _changed(keys: bytes | None, gone: bytes | None) -> RemoteChanges | None:
     if keys is None or gone is None:
         return None
     if not keys and not gone:
         return NOTHING_CHANGED
     bounds = unpack_list(gone)
-    return Changed(unpack_list(keys), list(zip(bounds[::2], bounds[1::2], strict=True)))
+    return RemoteChanges(unpack_list(keys), list(zip(bounds[::2], bounds[1::2], strict=True)))
 
 
 def _understand(reply: list[Any]) -> None:
@@ -463,7 +465,7 @@ def _understand(reply: list[Any]) -> None:
         raise StoreUnusable(f"a commit was answered with {reply!r}")
 
 
-def _rest(page: Page, flat: list[bytes]) -> Page:
+def _rest(page: RangeRead, flat: list[bytes]) -> RangeRead:
     """Returns the part of a page after the pairs that were read."""
     if page.reverse:
         return page._replace(end=flat[-2])

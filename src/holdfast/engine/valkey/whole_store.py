@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from holdfast.engine.remote import Commit, Committed, Page, Row
+from holdfast.engine.remote import Commit, Committed, RangeRead, Row
 from holdfast.engine.valkey.session import Pairs, SpaceSession
 from holdfast.engine.write_buffer import after_prefix
 from holdfast.errors import OutsideSpace
@@ -31,7 +31,7 @@ class WholeSession:
         self.place: Any = None
 
     def fetch(
-        self, keys: Sequence[bytes], pages: Sequence[Page]
+        self, keys: Sequence[bytes], pages: Sequence[RangeRead]
     ) -> tuple[list[Row | None], list[Pairs]]:
         rows, contents = self._root.fetch(keys, pages)
         inside: dict[bytes, list[int]] = {}  # space -> places in `keys`
@@ -58,7 +58,7 @@ class WholeSession:
     def close(self) -> None:
         self._root.close()
 
-    def _join(self, page: Page, pairs: Pairs) -> Pairs:
+    def _join(self, page: RangeRead, pairs: Pairs) -> Pairs:
         """Returns the pairs of a page, those of the spaces among the others."""
         inside: Pairs = []
         spaces = self._within(page.begin, page.end)

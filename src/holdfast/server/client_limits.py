@@ -18,7 +18,7 @@ from holdfast.limits import (
 )
 
 
-class Bounds(msgspec.Struct, frozen=True, kw_only=True):
+class ClientLimits(msgspec.Struct, frozen=True, kw_only=True):
     """The limits of a connection; the reason for each is in `limits.py`."""
 
     connections: int = MAX_CONNECTIONS
@@ -30,7 +30,7 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     unsent_bytes: int = MAX_UNSENT_BYTES
 
     @classmethod
-    def parse(cls, texts: Iterable[str]) -> "Bounds":
+    def parse(cls, texts: Iterable[str]) -> "ClientLimits":
         """
         >>> Bounds.parse(["connections=100", "idle_seconds=60"]).connections
         100
@@ -50,7 +50,7 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
             raise CannotServe("a bound must be above 0")
         return bounds
 
-    def shared_by(self, processes: int) -> "Bounds":
+    def shared_by(self, processes: int) -> "ClientLimits":
         """Returns the limits of one of `processes` processes that serve together."""
         connections = max(1, self.connections // processes)
         return msgspec.structs.replace(self, connections=connections)
