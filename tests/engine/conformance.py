@@ -252,7 +252,7 @@ class Conformance(NoticeConformance):
     def test_a_space_is_named_for_each_transaction_of_a_group_or_for_none(
         self, engine: Engine
     ) -> None:
-        with pytest.raises(ValueError, match="2 works were given, but 1 spaces"):
+        with pytest.raises(ValueError, match="2 functions were given, but 1 spaces"):
             engine.transact_many([_increment, _increment], spaces=[b""])
 
     def test_an_empty_group_is_no_error(self, engine: Engine) -> None:

@@ -303,7 +303,7 @@ def test_a_default_of_several_types_is_told_in_the_order_of_the_store() -> None:
 def test_python_s_own_and_or_and_not_equal_are_refused() -> None:
     with pytest.raises(BadFilter, match="neither true nor false"):
         bool(User.name == "a")
-    with pytest.raises(BadFilter, match="an index can't find"):
+    with pytest.raises(BadFilter, match="an index can't select"):
         _ = User.name != "a"
     with pytest.raises(BadChange, match="is not a number"):
         _ = User.score + "3"  # type: ignore[operator]  # on purpose

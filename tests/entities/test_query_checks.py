@@ -168,7 +168,7 @@ def test_other_arguments_of_another_kind_are_refused_too(entities: StoreEntities
         entities.put_raw(odd, [{"age": 1}])
     with pytest.raises(InvalidTable):
         entities.select_raw(odd, ann)
-    with pytest.raises(BadQuery, match="entities come as a list"):
+    with pytest.raises(BadQuery, match="entities must be a list"):
         entities.put_raw("test.Users", odd)
     with pytest.raises(BadQuery, match="5 is not an ordering"):
         entities.select_raw("test.Users", ann, order=odd)

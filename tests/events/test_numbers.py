@@ -216,7 +216,7 @@ def test_a_series_may_be_of_every_aggregate(shop: Store) -> None:
 
 @pytest.mark.parametrize("by", ["p101", "median", "", None, 5])
 def test_a_series_is_by_something_known(shop: Store, by: Any) -> None:
-    with pytest.raises(BadInput, match="a series is by"):
+    with pytest.raises(BadInput, match="a series must be by"):
         shop.events.series("sales:{day}", by, "2024-02-01", "2024-02-02")
 
 

@@ -284,5 +284,5 @@ def test_a_window_shorter_than_a_step_is_the_present_step(
 
 @pytest.mark.parametrize("last", [0, -1, float("inf"), float("nan"), "soon", True])
 def test_what_is_no_duration_is_no_window(store: Store, last: Any) -> None:
-    with pytest.raises(BadInput, match="a window is a duration"):
+    with pytest.raises(BadInput, match="a window must be a duration"):
         store.events.distinct("s:{day}", last=last)

@@ -92,5 +92,5 @@ def test_a_scoped_exposition_shows_its_prefix_alone(store: Store) -> None:
 def test_a_scope_that_no_call_could_use_is_refused_at_once(store: Store) -> None:
     with pytest.raises(EmptyPrefix):
         store.metrics.scoped(prefix=[])
-    with pytest.raises(BadMetricKey, match="a namespace is a string"):
+    with pytest.raises(BadMetricKey, match="a namespace must be a non-empty string"):
         store.metrics.scoped(namespace="")
