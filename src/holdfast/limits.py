@@ -494,6 +494,8 @@ SWITCH_SECONDS: Final = 0.001  # how long a thread keeps the interpreter while t
 MAPPED_MEMORY_BYTES: Final = 128 * 1024
 LISTEN_BACKLOG: Final = 2_048  # connections waiting to be accepted
 ACCEPTED_PER_TURN: Final = 16  # connections; more of them wait for the next turn
+MANY_ACCEPTED: Final = 8  # connections in one turn: others probably wait to be accepted
+CROWDED_TURN_SECONDS: Final = 0.001  # of work after such a turn, so that they wait no longer
 ENDED_PER_TURN: Final = 32  # connections; cleaning up after one takes longer than noticing its end
 # a larger part of an answer waits for a turn that has time left
 LARGE_PIECE_BYTES: Final = 64 * 1024

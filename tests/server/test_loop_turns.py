@@ -5,7 +5,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from holdfast.limits import ENDED_PER_TURN, TURN_SECONDS, TURN_SENT_BYTES
+from holdfast.limits import (
+    CROWDED_TURN_SECONDS,
+    ENDED_PER_TURN,
+    MANY_ACCEPTED,
+    TURN_SECONDS,
+    TURN_SENT_BYTES,
+)
 from holdfast.server import loop_turns as module
 from holdfast.server.loop_turns import LoopTurns
 
@@ -171,3 +177,64 @@ def test_connections_that_end_together_are_closed_a_few_in_each_turn(clock: Cloc
         return counts
 
     assert asyncio.run(end()) == [ENDED_PER_TURN, 2 * ENDED_PER_TURN]
+
+
+def test_a_client_waits_behind_a_flood_of_another_one_for_a_single_piece(clock: Clock) -> None:
+    done: list[str] = []
+
+    def piece(client: str) -> None:
+        clock.work(TURN_SECONDS)
+        done.append(client)
+
+    async def go() -> None:
+        turns = LoopTurns(asyncio.get_running_loop())
+        for _ in range(10):
+            turns.put(lambda: piece("many"), "many")
+        turns.put(lambda: piece("one"), "one")
+        while len(done) < 11:
+            await next_turn()
+
+    asyncio.run(go())
+
+    assert done[:3] == ["many", "one", "many"]
+
+
+def test_a_request_waits_behind_a_flood_of_another_client_for_a_single_one(clock: Clock) -> None:
+    begun: list[str] = []
+
+    async def go() -> None:
+        turns = LoopTurns(asyncio.get_running_loop())
+
+        async def request(client: str) -> None:
+            await turns.begun(client)
+            clock.work(2 * TURN_SECONDS)
+            begun.append(client)
+
+        async with asyncio.TaskGroup() as group:
+            for client in ["many"] * 5 + ["one"]:
+                group.create_task(request(client))
+
+    asyncio.run(go())
+
+    assert begun[:3] == ["many", "many", "one"]  # the first one began at once
+
+
+@pytest.mark.parametrize(
+    ("accepted", "seconds"), [(1, TURN_SECONDS), (MANY_ACCEPTED, CROWDED_TURN_SECONDS)]
+)
+def test_a_turn_after_many_new_connections_is_short(
+    clock: Clock, accepted: int, seconds: float
+) -> None:
+    async def go() -> list[bool]:
+        turns = LoopTurns(asyncio.get_running_loop())
+        for _ in range(accepted):
+            turns.accepted()
+        await next_turn()
+        seen = [turns.is_over()]
+        clock.work(0.9 * seconds)
+        seen.append(turns.is_over())
+        clock.work(0.2 * seconds)
+        seen.append(turns.is_over())
+        return seen
+
+    assert asyncio.run(go()) == [False, False, True]

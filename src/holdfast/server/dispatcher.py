@@ -213,6 +213,7 @@ class Dispatcher:
 
     def admit(self) -> bool:
         """Returns whether one more connection is allowed; if so, `leave` must follow."""
+        self.turns.accepted()
         if self.connections >= self.bounds.connections:
             return False
         self.connections += 1

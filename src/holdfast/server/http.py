@@ -184,7 +184,7 @@ class HttpApi:
 
     async def _send(self, request: HttpRequest, response: HttpResponse, send: Send) -> None:
         if request.raw_path != _LIVEZ:  # a health check does not wait for its turn
-            await self.dispatcher.turns.begun()
+            await self.dispatcher.turns.begun(request.peer)
         try:
             await send_response(request, response, send, self.dispatcher.turns)
         finally:
@@ -260,7 +260,7 @@ class HttpApi:
                 assert found is not None  # as the shape has matched
                 self.refuse_browsers(request, candidate)
                 if request.raw_path != _LIVEZ:  # which must be answered in time
-                    await self.dispatcher.turns.begun()
+                    await self.dispatcher.turns.begun(request.peer)
                 return await candidate.handler(self, request, found)
             allowed.append(candidate.method)
         where = f"{request.raw_path.decode('latin-1'):.200}"

@@ -317,7 +317,7 @@ async def send_response(
             response.headers["content-length"] = str(len(body))
         await _begin(response, send)
         if len(body) > LARGE_PIECE_BYTES:
-            await turns.begun()
+            await turns.begun(request.peer)
             turns.sent(len(body))
         await send({"type": "http.response.body", "body": b"" if _is_bare(request) else body})
     elif _is_bare(request):
@@ -351,7 +351,7 @@ async def _send_stream(
         while (part := await _next_part(body, gone)) is not None:
             message = {"type": "http.response.body", "body": part, "more_body": True}
             if len(part) > LARGE_PIECE_BYTES:
-                await turns.begun()
+                await turns.begun(request.peer)
                 turns.sent(len(part))
             await asyncio.wait_for(send(message), STALLED_EXCHANGE_SECONDS)
         if not gone.done():

@@ -2,7 +2,8 @@
 
 Between two turns the loop checks all sockets, so every client waits at least for the length of a
 turn. Small work is done at once. Large work comes in pieces, and the pieces that are left when a
-turn has taken `TURN_SECONDS` are done in the next turns, in order of arrival.
+turn has taken `TURN_SECONDS` are done in the next turns: one of each client address in turn, so
+that a client waits behind another one's flood for a single piece of it.
 """
 
 import asyncio
@@ -11,7 +12,14 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 
-from holdfast.limits import ENDED_PER_TURN, TURN_SECONDS, TURN_SENT_BYTES
+from holdfast.limits import (
+    CROWDED_TURN_SECONDS,
+    ENDED_PER_TURN,
+    MANY_ACCEPTED,
+    TURN_SECONDS,
+    TURN_SENT_BYTES,
+)
+from holdfast.server.fair_queue import FairQueue
 
 _log = logging.getLogger(__name__)
 
@@ -21,15 +29,17 @@ class LoopTurns:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._waiting: deque[Callable[[], None]] = deque()
-        self._tasks: deque[asyncio.Future[None]] = deque()  # waiting for their turn
+        self._waiting: FairQueue[Callable[[], None]] = FairQueue()
+        self._tasks: FairQueue[asyncio.Future[None]] = FairQueue()  # waiting for their turn
         self._is_for_tasks = False  # whether the next turn is for tasks, if work waits, too
         self._next: asyncio.Handle | None = None
         self._steps: deque[Iterator[None]] = deque()  # one after the other
         self.now = 0.0  # monotonic time of the last call of `is_over`
+        self._seconds = TURN_SECONDS  # that a turn may take
         self._end = 0.0  # when this turn has to end
         self._is_same = False  # still the turn in which `_end` was set
         self._sent = 0  # bytes in this turn
+        self._accepted = 0  # connections in this turn
         self._ended = 0  # connections closed in this turn
         self._ends: deque[Callable[[], None]] = deque()  # connections to close in later turns
 
@@ -45,7 +55,7 @@ class LoopTurns:
             return False
         if self._is_same:
             return True
-        self._end = now + TURN_SECONDS
+        self._end = now + self._seconds
         self._note_turn()
         return False
 
@@ -63,7 +73,21 @@ class LoopTurns:
 
     def _begin_turn(self) -> None:
         self._is_same = False
-        self._sent = self._ended = 0
+        self._seconds = TURN_SECONDS
+        if self._accepted >= MANY_ACCEPTED:
+            self._seconds = CROWDED_TURN_SECONDS
+            self._end = 0.0
+        self._sent = self._ended = self._accepted = 0
+
+    def accepted(self) -> None:
+        """Counts a new connection.
+
+        Connections are accepted in order of arrival, before anyone knows what they want. So while
+        many arrive, turns are short: the last one waits until those before it are accepted, not
+        until they are served.
+        """
+        self._accepted += 1
+        self._note_turn()
 
     def ends_later(self, close: Callable[[], None]) -> bool:
         """Returns False if a connection may be closed now; otherwise it is closed in a later turn.
@@ -84,15 +108,15 @@ class LoopTurns:
         if not self.ends_later(forget):
             forget()
 
-    def put(self, work: Callable[[], None]) -> None:
-        """Does a piece of work in a later turn."""
-        self._waiting.append(work)
+    def put(self, work: Callable[[], None], client: str = "") -> None:
+        """Does a piece of a client's work in a later turn."""
+        self._waiting.put(client, work)
         self._come_again()
 
-    def now_or_later(self, work: Callable[[], None]) -> None:
+    def now_or_later(self, work: Callable[[], None], client: str = "") -> None:
         """Does a piece of work now if this turn has time left, otherwise in a later one."""
         if self.is_over():
-            self.put(work)
+            self.put(work, client)
         else:
             work()
 
@@ -108,11 +132,11 @@ class LoopTurns:
         """Returns whether steps are left for later turns."""
         return bool(self._steps)
 
-    async def begun(self) -> None:
+    async def begun(self, client: str = "") -> None:
         """Returns at once if this turn has time left, otherwise in a later one."""
         if self.is_over():
             reached = self._loop.create_future()
-            self._tasks.append(reached)
+            self._tasks.put(client, reached)
             self._come_again()
             await reached
 
@@ -136,13 +160,13 @@ class LoopTurns:
     def _run_waiting(self) -> None:
         waiting = self._waiting
         for _ in range(len(waiting)):  # what is added meanwhile waits for the next turn
-            waiting.popleft()()
+            waiting.take()()
             if self.is_over():
                 break
 
     def _release_a_task(self) -> None:
         while self._tasks:
-            reached = self._tasks.popleft()
+            reached = self._tasks.take()
             if not reached.done():  # otherwise it was cancelled
                 reached.set_result(None)
                 break

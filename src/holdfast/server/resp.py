@@ -193,7 +193,7 @@ class RespConnection(asyncio.Protocol):
     def _parse_later(self, data: bytes) -> None:
         self._unparsed = data
         self._parses_later = True
-        self._turns.put(self._parse_on)
+        self._turns.put(self._parse_on, self.session.address)
 
     def _take(self, commands: list[wire.Command], size: int) -> None:
         """Answers the commands that have arrived, as far as it is their turn."""
@@ -263,7 +263,7 @@ class RespConnection(asyncio.Protocol):
 
     def _go_on_later(self) -> None:
         self._goes_on_later = True
-        self._turns.put(self._take_turn)
+        self._turns.put(self._take_turn, self.session.address)
 
     def _take_turn(self) -> None:
         self._goes_on_later = False
@@ -415,7 +415,7 @@ class RespConnection(asyncio.Protocol):
     def _wait_for(self, later: Later) -> None:
         def answered(done: asyncio.Future[Any]) -> None:
             if not done.cancelled():
-                self._turns.now_or_later(lambda: answer(done))
+                self._turns.now_or_later(lambda: answer(done), self.session.address)
 
         def answer(done: asyncio.Future[Any]) -> None:
             self._planned = self._placed(self.session.next_of(later, done))

@@ -147,7 +147,7 @@ async def batch(api: HttpApi, request: HttpRequest, found: Found) -> HttpRespons
     )
     check_steps(len(steps))
     for position, step in enumerate(steps):
-        await api.dispatcher.turns.begun()
+        await api.dispatcher.turns.begun(request.peer)
         try:
             operation = find(*_split(step.operation))
             identity.require_operation(operation, found["space"])

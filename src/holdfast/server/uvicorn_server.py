@@ -46,6 +46,7 @@ except ImportError as error:
 
 _PIECE_BYTES: Final = 4_096  # the parser gets at once: it can't stop in the middle
 _HELD_BYTES: Final = 4_096  # of a head, or a piece of a stream, that waits for the next write
+_HEALTH_CHECK: Final = b"GET /livez "  # which must be answered in time
 _TURN_BYTES: Final = 16_384  # parsed of one connection before the others get a turn
 
 
@@ -185,7 +186,7 @@ class BoundedProtocol(DirectAnswers):
         if self._unfed or not self._may_begin():
             self._unfed += data
             self.flow.pause_reading()
-        elif len(data) > MAX_UNDELAYED_BYTES and self.dispatcher.turns.is_over():
+        elif self.dispatcher.turns.is_over() and not data.startswith(_HEALTH_CHECK):
             self._parse_later(data)
         elif len(data) <= _PIECE_BYTES:
             self._parse(data)
@@ -210,10 +211,11 @@ class BoundedProtocol(DirectAnswers):
 
     def _parse_later(self, data: bytes) -> None:
         self._unfed = data
-        self.flow.pause_reading()
+        if len(data) > MAX_UNDELAYED_BYTES:  # pausing for a small one takes longer than parsing it
+            self.flow.pause_reading()
         if not self._parses_later:
             self._parses_later = True
-            self.dispatcher.turns.put(self._take_turn)
+            self.dispatcher.turns.put(self._take_turn, self.client[0] if self.client else "")
 
     def _take_turn(self) -> None:
         self._parses_later = False
