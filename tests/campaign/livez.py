@@ -4,8 +4,9 @@
 
 One server is attacked and the other one is left alone. What delays both, a busy machine or this
 very process, is not the attack's doing: an answer is late by as much as the attacked server needed
-longer than the other one. A line on its standard input begins a watch, the next one ends it, and it
-prints what it saw as JSON. The process ends when its standard input does.
+longer than the other one, or longer than it had to wait for a processor, whichever is less. A line
+on its standard input begins a watch, the next one ends it, and it prints what it saw as JSON. The
+process ends when its standard input does.
 """
 
 import os
@@ -13,8 +14,9 @@ import select
 import socket
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple, Self
 
 import msgspec
 
@@ -28,9 +30,49 @@ class Seen(msgspec.Struct, kw_only=True):
 
     answers: int = 0
     slowest: float = 0.0  # of the attacked server
-    latest: float = 0.0  # behind the server that was left alone, at the same moment
+    latest: float = 0.0  # beyond what the machine explains: see `lateness`
     most_work: float = 0.0  # of the processor, that the attacked one's loop had before one answer
     failure: str | None = None
+
+
+class Processor(NamedTuple):
+    """What the threads of a server have had of the machine, in seconds."""
+
+    work: float  # of its loop, which is its first thread
+    waiting: dict[str, float]  # of each thread, ready to run, for a processor
+
+    @classmethod
+    def of(cls, pid: int) -> Self:
+        """Returns what the kernel has counted so far."""
+        work, waiting = 0.0, {}
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            try:
+                ran, waited, _ = (thread / "schedstat").read_text().split()
+            except (FileNotFoundError, ProcessLookupError):
+                continue  # the thread has ended
+            waiting[thread.name] = int(waited) / 10**9
+            if thread.name == str(pid):
+                work = int(ran) / 10**9
+        return cls(work, waiting)
+
+    def starved_since(self, before: Self, pid: int) -> float:
+        """Returns how long the loop waited for a processor, and for the thread that waited longest:
+        it may have held the interpreter meanwhile."""
+        grown = {
+            thread: waited - before.waiting.get(thread, waited)
+            for thread, waited in self.waiting.items()
+        }
+        loop = grown.pop(str(pid), 0.0)
+        return loop + max(grown.values(), default=0.0)
+
+
+def lateness(took: float, usual: float, starved: float) -> float:
+    """Returns how late an answer is, without what a busy machine explains.
+
+    >>> lateness(0.25, usual=0.125, starved=0.0), lateness(0.25, usual=0.0, starved=0.25)
+    (0.125, 0.0)
+    """
+    return took - max(usual, starved)
 
 
 class _Question:
@@ -58,8 +100,9 @@ class _Question:
                 raise OSError(f"answered {self.said[:100]!r}")
 
 
-def ask(ports: list[int]) -> list[float]:
-    """Asks all of them at once; returns the seconds that each answer took."""
+def ask(ports: list[int], first_answered: Callable[[], None]) -> list[float]:
+    """Asks all of them at once; returns the seconds that each answer took. `first_answered` is
+    called when the answer of the first one has come."""
     begin = time.monotonic()
     questions = [_Question(port) for port in ports]
     try:
@@ -76,6 +119,8 @@ def ask(ports: list[int]) -> list[float]:
                 question.proceed(begin)
                 poll.modify(number, select.POLLIN)
                 if question.seconds is not None:
+                    if question is questions[0]:
+                        first_answered()
                     poll.unregister(number)
                     del by_number[number]
         return [each.seconds or 0.0 for each in questions]
@@ -84,22 +129,20 @@ def ask(ports: list[int]) -> list[float]:
             each.socket.close()
 
 
-def worked(pid: int) -> float:
-    """Returns the seconds of the processor that a server's loop has had: its first thread."""
-    return int(Path(f"/proc/{pid}/task/{pid}/schedstat").read_text().split()[0]) / 10**9
-
-
 def watch(attacked: int, alone: int, pid: int) -> Seen:
     seen = Seen()
     ended = select.poll()
     ended.register(sys.stdin.fileno(), select.POLLIN | select.POLLHUP)
+    after = [Processor.of(pid)]
     try:
         while not ended.poll(PAUSE_SECONDS * 1000):
-            before = worked(pid)
-            took, usual = ask([attacked, alone])
-            seen.most_work = max(seen.most_work, worked(pid) - before)
+            before = Processor.of(pid)
+            took, usual = ask([attacked, alone], lambda: after.append(Processor.of(pid)))
+            now = after.pop()
+            starved = now.starved_since(before, pid)
+            seen.most_work = max(seen.most_work, now.work - before.work)
             seen.slowest = max(seen.slowest, took)
-            seen.latest = max(seen.latest, took - usual)
+            seen.latest = max(seen.latest, lateness(took, usual, starved))
             seen.answers += 1
             if seen.answers == 1:
                 print("ready", flush=True)

@@ -7,9 +7,10 @@ can send: lengths that lie, requests that never end, answers that nobody reads, 
 wrong passwords, patterns and schemas that are made to be slow, reads of very much, cookies, forms
 and paths that are made to be read twice, and packets of one byte.
 
-In time means within 100 ms. A machine that does other things too delays every answer, so a second
-server, which nobody attacks, is asked at the same moment: what counts is how much longer the
-attacked one takes. The time of the processor that its loop had meanwhile is shown beside it.
+In time means within 100 ms. A machine that does other things too delays every answer. So a second
+server, which nobody attacks, is asked at the same moment, and the kernel tells how long threads of
+the attacked one had to wait for a processor: what counts is how much longer the answer took. The
+time of the processor that its loop had meanwhile is shown beside it.
 """
 
 import contextlib
@@ -39,7 +40,7 @@ LIVEZ_SECONDS: Final = 0.1  # the promise
 BACK_SECONDS: Final = 30.0
 OVERTIME_SECONDS: Final = 100.0  # beyond the time that is given, for attacks that were not run yet
 
-# By which a late answer is told: the delay behind the server that is left alone, or, on a machine
+# By which a late answer is told: the delay that the machine does not explain, or, on a machine
 # that does much else, the work of the loop before the answer.
 Measure = Literal["latest", "most_work"]
 
@@ -199,8 +200,8 @@ def _attacked(
         broken.append(f"{name}: /livez was not answered: {seen.failure}")
     if (seen.latest if measure == "latest" else seen.most_work) > livez_seconds:
         broken.append(
-            f"{name}: /livez was answered {seen.latest * 1000:.0f} ms later than by a server that "
-            f"was left alone; {seen.most_work * 1000:.0f} ms were work of the loop"
+            f"{name}: /livez was answered {seen.latest * 1000:.0f} ms later than the machine "
+            f"explains; the loop worked for {seen.most_work * 1000:.0f} ms before one answer"
         )
     if grown > MOST_MEMORY:
         broken.append(f"{name}: the server took {grown // MEGABYTE} MiB")
