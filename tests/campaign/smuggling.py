@@ -7,7 +7,9 @@ with extensions and trailers, and spellings of `Transfer-Encoding`, each with an
 it. Clients that ask meanwhile must get the answers to their own requests, and nothing of another
 one. A proxy that answers that the server is busy, while the attacker's request holds the one
 connection, is not the server's doing, and is counted. A proxy that is not installed is named as not
-run.
+run; one of ours, which knows plain requests only, always runs. Through each proxy a server is
+probed first that does smuggle, because it ignores bodies: a proxy through which that is not noticed
+would prove nothing.
 """
 
 import contextlib
@@ -22,6 +24,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.campaign.frame import Result
+from tests.campaign.smuggling_control import SharingProxy, answer_without_bodies, listening
 from tests.server.serving import serving
 from tests.servers import await_true
 
@@ -62,12 +65,14 @@ _LENIENT_NGINX: Final = (
     "ignore_invalid_headers off; underscores_in_headers on; proxy_request_buffering off;"
 )
 _LENIENT_HAPROXY: Final = "option accept-invalid-http-request"
+_OURS: Final = "a proxy of ours"
 # By name: the program, its settings, and what makes it lenient.
 PROXIES: Final = {
     "nginx": ("nginx", _NGINX, ""),
     "nginx, lenient": ("nginx", _NGINX, _LENIENT_NGINX),
     "HAProxy": ("haproxy", _HAPROXY, ""),
     "HAProxy, lenient": ("haproxy", _HAPROXY, _LENIENT_HAPROXY),
+    _OURS: ("", "", ""),
 }
 
 _END: Final = b"0\r\n\r\n"
@@ -128,10 +133,11 @@ def run_rest(left: Iterable[str], random: random.Random, seconds: float) -> Resu
 
 
 def _run_proxies(names: list[str], random: random.Random, seconds: float) -> Result:
-    found = [name for name in names if shutil.which(PROXIES[name][0])]
+    found = [name for name in names if name == _OURS or shutil.which(PROXIES[name][0])]
     left = [name for name in names if name not in found]
     rows: dict[str, dict[str, int]] = {}
     broken: list[str] = []
+    probes = list(_probes())
     end = time.monotonic() + seconds
     with tempfile.TemporaryDirectory() as folder, serving(Path(folder) / "data") as server:
         Path(folder).chmod(0o755)  # nginx gives up its rights
@@ -139,15 +145,34 @@ def _run_proxies(names: list[str], random: random.Random, seconds: float) -> Res
             if rows and time.monotonic() > end:
                 left.append(name)
                 continue
+            if not finds_a_server_that_smuggles(name, Path(folder) / f"control-{number}"):
+                broken.append(f"{name}: a server that ignores bodies was not noticed")
             with _proxy(name, Path(folder) / str(number), server.http_port) as port:
-                rows[name] = _probe_all(name, port, random, broken)
-    tried = {key: sum(row[key] for row in rows.values()) for key in ("probes", "answers", "busy")}
+                rows[name] = _probe_all(name, port, random.sample(probes, len(probes)), broken)
+    figures = ("probes", "answers", "busy")
+    tried = {key: sum(row[key] for row in rows.values()) for key in figures}
     return Result(tried=tried, broken=broken, rows=rows, left=left)
+
+
+def finds_a_server_that_smuggles(name: str, folder: Path) -> bool:
+    """Returns whether the probes notice, through this proxy, a server that ignores bodies."""
+    found: list[str] = []
+    body = b"GET /default/smuggled HTTP/1.1\r\nX: "
+    probe = _request(b"Content-Length: %d" % len(body), body=body)
+    with listening(answer_without_bodies) as server, _proxy(name, folder, server) as port:
+        _probe_all(name, port, [probe] * 3, found)
+    return any("/default/smuggled" in each.partition(" got ")[2] for each in found)
 
 
 @contextlib.contextmanager
 def _proxy(name: str, folder: Path, server: int) -> Iterator[int]:
     program, settings, lenient = PROXIES[name]
+    if name == _OURS:
+        sharing = SharingProxy(server)
+        with listening(sharing.serve) as port:
+            yield port
+        sharing.close()
+        return
     folder.mkdir()
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -173,10 +198,9 @@ def _listens(port: int) -> bool:
     return False
 
 
-def _probe_all(name: str, port: int, random: random.Random, broken: list[str]) -> dict[str, int]:
-    probes = list(_probes())
+def _probe_all(name: str, port: int, probes: list[bytes], broken: list[str]) -> dict[str, int]:
     row = {"probes": len(probes), "answers": 0, "busy": 0}
-    for number, probe in enumerate(random.sample(probes, len(probes))):
+    for number, probe in enumerate(probes):
         with socket.create_connection(("127.0.0.1", port), 10) as attacker:
             attacker.settimeout(0.1)
             with contextlib.suppress(OSError):
