@@ -212,7 +212,7 @@ def _probe_all(name: str, port: int, probes: list[bytes], broken: list[str]) -> 
                 row["answers"] += 1
                 if said.startswith(b"HTTP/1.1 503 ") and b"smuggled" not in said:
                     row["busy"] += 1
-                elif said.count(b"HTTP/1.1 ") != 1 or b"nothing is at " + path not in said:
+                elif said.count(b"HTTP/1.1 ") != 1 or b"nothing at " + path not in said:
                     broken.append(f"{name}: behind {probe!r}, {path!r} got {said[:300]!r}")
     return row
 

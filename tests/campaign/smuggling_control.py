@@ -75,7 +75,7 @@ def answer_without_bodies(opened: socket.socket) -> None:
     while True:
         found = _REQUEST.search(stream.head())
         if found is not None:
-            said = b"nothing is at " + found[1]
+            said = b"nothing at " + found[1]
             opened.sendall(
                 b"HTTP/1.1 404 Not Found\r\nContent-Length: %d\r\n\r\n%b" % (len(said), said)
             )
