@@ -1,6 +1,7 @@
 """Ids come from chance or from columns."""
 
 import re
+from base64 import b64decode
 from datetime import UTC, datetime
 from enum import Enum
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 import pytest
 
 from holdfast.entities import StoreEntities
-from holdfast.entities.ids import compound_id, random_id
+from holdfast.entities.ids import compound_id, random_id, random_ids
 from holdfast.entities.messages import Change, Filter, PutEntity
 from holdfast.errors import BadKey, BadValue
 
@@ -85,6 +86,26 @@ def test_a_random_id_is_eleven_characters_of_base64() -> None:
 
     assert len(ids) == 100
     assert all(re.fullmatch("[A-Za-z0-9_-]{11}", id) for id in ids)
+
+
+def test_ids_of_one_call_begin_alike_and_differ() -> None:
+    ids = list(random_ids(1_000))
+
+    assert len(set(ids)) == 1_000
+    assert len({id[:4] for id in ids}) == 1
+    assert all(re.fullmatch("[A-Za-z0-9_-]{11}", id) for id in ids)
+    assert next(random_ids(2))[:4] != ids[0][:4]
+
+
+def test_an_id_that_was_drawn_twice_in_a_call_is_drawn_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answers = iter([b"abc", b"123451234567890", b"12345", b"54321"])
+    monkeypatch.setattr("holdfast.entities.ids.draw", lambda count: next(answers))
+
+    ids = list(random_ids(3))
+
+    assert [b64decode(id + "=") for id in ids] == [b"abc12345", b"abc67890", b"abc54321"]
 
 
 def test_a_given_id_is_kept_as_it_is_and_an_empty_one_is_none(entities: StoreEntities) -> None:

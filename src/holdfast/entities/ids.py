@@ -18,19 +18,35 @@ _FNV_BASIS: Final = 0xCBF29CE484222325
 _FNV_PRIME: Final = 0x100000001B3
 _URL_SAFE: Final = bytes.maketrans(b"+/", b"-_")
 _64_BITS: Final = 2**64 - 1
+_COMMON, _OWN = 3, 5  # bytes of a random id: those that all ids of a call share, and its own
 _bits: Final = struct.Struct(">d")
 
 
 def random_id() -> str:
     """Returns eight random bytes as 11 characters of the URL-safe base64 alphabet."""
-    return next(random_ids(1))
+    return _as_text(draw(8))
 
 
 def random_ids(count: int) -> Iterator[str]:
-    """Returns random ids, drawn together: a system call costs as much as encoding them all."""
-    drawn = draw(8 * count)
-    for at in range(0, len(drawn), 8):
-        yield b2a_base64(drawn[at : at + 8], newline=False)[:11].translate(_URL_SAFE).decode()
+    """Yields different random ids that begin alike, so that what is put together is stored
+    together. In a large table each of them would otherwise lie on a page of its own.
+
+    Each one is eight random bytes, and equals an id of another call as rarely as any two ids do.
+    """
+    if count == 1:
+        yield random_id()
+        return
+    begin = draw(_COMMON)
+    rests: dict[bytes, None] = {}
+    while missing := count - len(rests):
+        drawn = draw(_OWN * missing)
+        rests |= dict.fromkeys([drawn[at : at + _OWN] for at in range(0, len(drawn), _OWN)])
+    for rest in rests:
+        yield _as_text(begin + rest)
+
+
+def _as_text(id: bytes) -> str:
+    return b2a_base64(id, newline=False)[:11].translate(_URL_SAFE).decode()
 
 
 def compound_id(values: Sequence[tuple[str, str | None, Any]], *, hashed: bool) -> str:

@@ -312,7 +312,7 @@ class Commits:
             try:
                 together = TransactionBuffer(LmdbReader(txn, b"", 0.0), b"", 0.0)
                 outcomes = [self._run_stacked(together, work, space) for work, space in steps]
-                write_out(txn, together)
+                write_out(txn, self._data, together)
                 together.make_notices(somebody_hears)
             except BaseException:
                 txn.abort()

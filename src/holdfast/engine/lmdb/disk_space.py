@@ -89,9 +89,10 @@ class DiskSpace:
 
         A flush copies a page once, however many of its keys are written. A key may have its leaf
         and the adjacent one copied, and its leaf split; a leaf that was split is half empty, and
-        only what is written to it makes it split again. Branches may all be copied and split.
+        only what is written to it makes it split again, or what is put back behind a run of keys
+        (packed_puts.py). Branches may all be copied and split.
         """
-        pages = min(_PAGES_OF_A_KEY * keys, 2 * self._leaf_pages)
+        pages = min(_PAGES_OF_A_KEY * keys, 3 * self._leaf_pages)
         pages += 2 * self._branch_pages + _PAGES_OF_A_FLUSH
         return pages * self._page_bytes + 4 * value_bytes
 

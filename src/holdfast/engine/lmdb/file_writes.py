@@ -8,8 +8,9 @@ import lmdb
 from holdfast.engine.contract import Notice
 from holdfast.engine.folder import Folder
 from holdfast.engine.lmdb.environment import explain
+from holdfast.engine.lmdb.packed_puts import put_packed
 from holdfast.engine.lmdb.redo_log import FoundRecords, RedoLog, Writes
-from holdfast.engine.lmdb.transaction import LmdbTransaction
+from holdfast.engine.lmdb.transaction import LONG_KEYS, LmdbTransaction
 from holdfast.engine.write_buffer import WriteBuffer
 from holdfast.errors import LogDamaged
 
@@ -28,21 +29,29 @@ def replay(env: Any, data: Any, log: RedoLog, *, accept_loss: bool = False) -> F
         writes.update(each)
     if writes:
         with env.begin(db=data, write=True) as txn:
-            _apply(LmdbTransaction(txn, b"", 0.0), writes)
+            _apply(txn, data, writes)
     return found
 
 
-def write_out(txn: Any, buffer: WriteBuffer) -> None:
-    """Applies all writes of a buffer in an LMDB transaction."""
+def write_out(txn: Any, data: Any, buffer: WriteBuffer) -> None:
+    """Applies all writes of a buffer in an LMDB transaction; `data` is the tree of the pairs."""
+    if buffer.cleared:
+        tx = LmdbTransaction(txn, b"", 0.0)
+        for begin, end in buffer.cleared:
+            tx.clear(begin, end)
+    _apply(txn, data, buffer.written)
+
+
+def _apply(txn: Any, data: Any, writes: Writes) -> None:
     tx = LmdbTransaction(txn, b"", 0.0)
-    for begin, end in buffer.cleared:
-        tx.clear(begin, end)
-    _apply(tx, buffer.written)
-
-
-def _apply(tx: LmdbTransaction, writes: Writes) -> None:
     keys = sorted(writes)  # in the order of LMDB's pages
-    tx.put_many([(key, value) for key in keys if (value := writes[key]) is not None])
+    pairs = [(key, value) for key in keys if (value := writes[key]) is not None]
+    if max(map(len, keys), default=0) < LONG_KEYS.whole:
+        with txn.cursor() as cursor:
+            put_packed(cursor, pairs, lambda: int(txn.stat(data)["leaf_pages"]))
+    else:
+        for key, value in pairs:
+            tx.put(key, value)
     for key in keys:
         if writes[key] is None:
             tx.delete(key)
@@ -90,7 +99,7 @@ class FileWriter:
             raise explain(error, self._folder.path) from error
         try:
             for buffer in buffers:
-                write_out(txn, buffer)
+                write_out(txn, self._data, buffer)
             notices = [notice for buffer in buffers for notice in buffer.notices]
             if notices or touch:
                 self._store_notices(txn, notices)

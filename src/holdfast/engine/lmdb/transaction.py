@@ -253,16 +253,6 @@ class LmdbTransaction(LmdbReader):
         for key, value in pairs.items():
             self.put(key, value)
 
-    def put_many(self, pairs: list[tuple[bytes, bytes]]) -> None:
-        """Like `put`, for many pairs in order that a buffer has checked."""
-        self.writes += 1
-        if max([len(key) for key, _ in pairs], default=0) < _WHOLE:
-            with self._txn.cursor() as cursor:
-                cursor.putmulti(pairs)
-        else:
-            for key, value in pairs:
-                self.put(key, value)
-
     def delete(self, key: bytes) -> None:
         if not 0 < len(key) < _WHOLE or not key.startswith(self.space):
             key, _ = self._check_long(key, b"")
