@@ -132,15 +132,20 @@ def test_an_empty_text_is_no_value(store: Store) -> None:
     assert keys(store) == []
 
 
-def test_an_add_takes_the_time_given_older_or_not(store: Store) -> None:
+@pytest.mark.parametrize("many", [1, 40, 270, 300, 600])
+def test_an_add_takes_the_time_given_older_or_not(store: Store, many: int) -> None:
     deploy(store, {"e": [handler()]})
-    for many in (1, 40, 300):
-        for number in range(many):
-            send(store, "e", 1_000 + number, v=f"m{number}")
-        send(store, "e", 5, v="m0")
+    events = [
+        {"name": "e", "attributes": {"v": f"m{number}"}, "score": 1_000 + number}
+        for number in range(many)
+    ]
+    store.events.send_many(events, "f")
 
-        assert store.events.contains("k", "m0").at == 5_000  # type: ignore[union-attr]  # it is there
-        assert values(store, "k")[-1] == "m0"
+    send(store, "e", 5, v="m0")
+
+    assert store.events.contains("k", "m0").at == 5_000  # type: ignore[union-attr]  # it is there
+    assert store.events.size("k") == many
+    assert store.events.members("k", limit=many).members[-1].value == "m0"
 
 
 def test_the_same_score_again_leaves_the_place(store: Store) -> None:

@@ -106,12 +106,12 @@ def _add(
     record.gross += gross
     if record.bound != bound:
         _change_bound(cache, record, bound)
+    if takes_older and record.bundles and value.at < cache.now_ms and not record.flags & ROWS:
+        _take_from_archive(cache, record, value)  # after which a set of many members has rows
     flags = record.flags
     if flags & ROWS:
         _add_row(cache, record, value, counted=counted, takes_older=takes_older)
         return
-    if takes_older and record.bundles and value.at < cache.now_ms:
-        _take_from_archive(cache, record, value)
     head = record.head
     found = head.find(value.pattern)
     if found < 0:
