@@ -135,6 +135,11 @@ def test_sizes_numbers_windows_and_several_keys_are_shown(tmp_path: Path) -> Non
     top = run(tmp_path, "top", "best:{day}", "--last", "7d").output.splitlines()
     numbers = json.loads(run(tmp_path, "aggregate", "sales:{day}", "--last", "7d", "--json").output)
 
+    count = run(tmp_path, "count", "buyers:tea", "buyers:jam").output
+    shared = run(tmp_path, "count", "buyers:tea", "buyers:jam", "--op", "intersection").output
+
+    assert count == "3 in all, 2 different\n"
+    assert shared == "3 in all, 1 different in every key\n"
     assert [line.split() for line in sizes[1:]] == [["buyers:jam", "1"], ["buyers:tea", "2"]]
     assert [each["value"] for each in json.loads(both.output)["members"]] == ["ann"]
     assert [line.split() for line in top[1:]] == [["tea", "10"], ["jam", "1"]]
@@ -192,3 +197,41 @@ def test_percentiles_are_shown_to_the_digits_that_are_right(tmp_path: Path) -> N
     rows = [line.split() for line in run(tmp_path, "aggregate", "sales").output.splitlines()]
 
     assert all(len(row[1]) <= 5 for row in rows if row[0].startswith("p"))
+
+
+def test_averages_and_percentiles_of_a_series_are_short_too(tmp_path: Path) -> None:
+    schema = {"buy": [{"targets": ["['sales']", "[@day]"], "aggregate": "price"}]}
+    run(tmp_path, "deploy", input=json.dumps(schema))
+    bought = [{"name": "buy", "attributes": {"price": price}} for price in (10, 20, 41)]
+    run(tmp_path, "send", input=json.dumps(bought))
+
+    series = [run(tmp_path, "series", "sales:{day}", "--by", by).output for by in ("avg", "p95")]
+    last = [lines.splitlines()[-1].split()[1] for lines in series]
+
+    assert last[0] == "23.6667"
+    assert len(last[1]) <= 5
+
+
+@pytest.mark.parametrize("command", ["keys", "sizes"])
+def test_keys_that_are_not_shown_are_not_kept_quiet(folder: Path, command: str) -> None:
+    schema = {"view": [{"targets": ["[visitor]"], "add": "visitor"}]}
+    run(folder, "deploy", input=json.dumps(schema))
+    for name in ("ann", "bob", "cid smith", "dora"):
+        run(folder, "send", input=view(name))
+
+    first = run(folder, command, "--count", "3")
+    rest = run(folder, command, "--after", "cid smith")
+
+    assert "There are more: --after 'cid smith'" in first.stderr
+    assert [line.split()[0] for line in rest.stdout.splitlines()] == ["key", "dora"]
+    assert rest.stderr == ""
+
+
+def test_counts_that_may_be_too_high_say_so(tmp_path: Path) -> None:
+    schema = {
+        "view": [{"targets": ["['top']"], "count_frequency": "visitor", "max_stored_values": 1}]
+    }
+    run(tmp_path, "deploy", input=json.dumps(schema))
+    run(tmp_path, "send", input="\n".join(view(f"v{number}") for number in range(1_002)))
+
+    assert "too high, by 1 at most" in run(tmp_path, "top", "top", "--count", "1000").stderr

@@ -4,10 +4,11 @@ import sys
 from collections.abc import Sequence
 from typing import Any, Final
 
-from holdfast.cli.output import Output, terminal_width
+from holdfast.cli.output import Output, cell_text, cell_width, terminal_width
 
 _BLOCKS: Final = "▁▂▃▄▅▆▇█"
 _BAR_COLUMNS: Final = 30
+_FEWEST_COLUMNS: Final = 8  # shorter bars could not be told apart
 
 
 def sparkline(values: Sequence[float | None]) -> str:
@@ -26,24 +27,27 @@ def _block(value: float, top: float) -> str:
     return _BLOCKS[max(0, min(len(_BLOCKS) - 1, round(part * (len(_BLOCKS) - 1))))]
 
 
-def bar(value: float, top: float) -> str:
+def bar(value: float, top: float, columns: int = _BAR_COLUMNS) -> str:
     """Returns a bar whose length is the value's share of the longest.
 
-    >>> bar(15, 30), bar(1, 1_000), bar(0, 5)
-    ('███████████████', '█', '')
+    >>> bar(15, 30), bar(1, 1_000), bar(0, 5), bar(15, 30, columns=4)
+    ('███████████████', '█', '', '██')
     """
     if value <= 0 or top <= 0:
         return ""
-    return "█" * max(1, round(value / top * _BAR_COLUMNS))
+    return "█" * max(1, round(value / top * columns))
 
 
 def ranking(out: Output, heads: Sequence[str], rows: Sequence[tuple[Any, float]]) -> None:
     """Names with their numbers, and on a terminal that is wide enough a bar for each."""
     top = max((number for _, number in rows), default=0)
-    if not sys.stdout.isatty() or terminal_width() < _BAR_COLUMNS * 2:
+    names, numbers = zip(heads, *rows, strict=True)
+    widths = [max(cell_width(cell_text(each)) for each in column) for column in (names, numbers)]
+    columns = min(_BAR_COLUMNS, terminal_width() - sum(widths) - 2 * len(widths))
+    if not sys.stdout.isatty() or columns < _FEWEST_COLUMNS:
         out.table(heads, rows)
         return
-    out.table((*heads, ""), [(name, number, bar(number, top)) for name, number in rows])
+    out.table((*heads, ""), [(name, number, bar(number, top, columns)) for name, number in rows])
 
 
 def series(out: Output, heads: Sequence[str], rows: Sequence[tuple[str, float | None]]) -> None:

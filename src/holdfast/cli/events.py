@@ -1,5 +1,6 @@
 """`holdfast events`: deploy a schema, send events, and read what they add up to."""
 
+import shlex
 import sys
 import time
 from collections.abc import Iterator
@@ -26,6 +27,15 @@ _LAST = click.option(
     metavar="DURATION",
     help="Treat KEY as a template, and add up its steps over this time: 7d.",
 )
+_SINCE = click.option("--since", metavar="TIME", help="Only what was added after this.")
+_OP = click.option(
+    "--op",
+    type=click.Choice(["union", "intersection", "difference"]),
+    default="union",
+    show_default=True,
+    help="How to combine several sets.",
+)
+_AFTER_KEY = click.option("--after", metavar="KEY", help="Continue after the key printed last.")
 _PER_CALL = 1_000  # events that are sent together
 # The days that a series shows without dates, by the unit of its steps.
 _SHOWN_DAYS = {
@@ -147,16 +157,18 @@ def explain(location: Location, out: Output, file: str) -> None:
     show_default=True,
     help="How many to show.",
 )
+@_AFTER_KEY
 @location_options
-def keys(location: Location, out: Output, prefix: str, count: int) -> None:
+def keys(location: Location, out: Output, prefix: str, count: int, after: str | None) -> None:
     """List the keys that events have written and that begin with PREFIX.
 
     Example: holdfast events keys --data data visitors:
     """
     with location.open() as opened:
-        page = opened.space.events.keys(prefix, count)
+        page = opened.space.events.keys(prefix, count, after)
     rows = [(each.key, each.kind) for each in page.keys]
     out.result(page, lambda: out.table(("key", "kind"), rows))
+    _note_more(out, page.next)
 
 
 @command.command("sizes")
@@ -168,8 +180,9 @@ def keys(location: Location, out: Output, prefix: str, count: int) -> None:
     show_default=True,
     help="How many to show.",
 )
+@_AFTER_KEY
 @location_options
-def sizes(location: Location, out: Output, prefix: str, count: int) -> None:
+def sizes(location: Location, out: Output, prefix: str, count: int, after: str | None) -> None:
     """Show how much the keys that begin with PREFIX hold, with a bar for each on a terminal.
 
     A set has members, a leaderboard entries, numbers their count.
@@ -177,12 +190,13 @@ def sizes(location: Location, out: Output, prefix: str, count: int) -> None:
     Example: holdfast events sizes --data data visitors:
     """
     with location.open() as opened:
-        page = opened.space.events.keys(prefix, count)
+        page = opened.space.events.keys(prefix, count, after)
         names = list(dict.fromkeys(each.key for each in page.keys))
         found: Any = opened.space.events.read([{"op": "describe", "key": name} for name in names])
     rows = [(each.key, each.size or each.numbers) for each in found]
     report = {"sizes": [{"key": key, "size": size} for key, size in rows], "next": page.next}
     out.result(report, lambda: charts.ranking(out, ("key", "size"), rows))
+    _note_more(out, page.next)
 
 
 @command.command("top")
@@ -203,6 +217,8 @@ def top(
         found = opened.space.events.top(list(keys), count, last)
     rows = [(each.value, each.count) for each in found]
     out.result({"top": found}, lambda: charts.ranking(out, ("value", "count"), rows))
+    if error := max((each.error for each in found), default=0):
+        out.note(f"A count may be too high, by {error:,} at most; --json has the error of each.")
 
 
 @command.command("members")
@@ -215,15 +231,9 @@ def top(
     help="How many to show.",
 )
 @click.option("--after", metavar="POSITION", help="Continue after the position printed last.")
-@click.option("--since", metavar="TIME", help="Only members that were added after this.")
+@_SINCE
 @click.option("--until", metavar="TIME", help="Only members that were added by then.")
-@click.option(
-    "--op",
-    type=click.Choice(["union", "intersection", "difference"]),
-    default="union",
-    show_default=True,
-    help="How to combine several sets.",
-)
+@_OP
 @location_options
 def members(
     location: Location,
@@ -242,13 +252,8 @@ def members(
     with location.open() as opened:
         page = opened.space.events.members(list(keys), count, after, since, until, op)
     rows = [(each.value, moment(each.at / 1000)) for each in page.members]
-
-    def show() -> None:
-        out.table(("value", "at"), rows)
-        if page.next is not None:
-            out.note(f"There are more: --after {page.next}")
-
-    out.result(page, show)
+    out.result(page, lambda: out.table(("value", "at"), rows))
+    _note_more(out, page.next)
 
 
 @command.command("aggregate")
@@ -263,9 +268,8 @@ def aggregate(location: Location, out: Output, keys: tuple[str, ...], last: str 
     with location.open() as opened:
         found = opened.space.events.aggregate(list(keys), last=last)
     names = ("count", "sum", "min", "max", "avg", "last")
-    rows = [(name, getattr(found, name)) for name in names]
-    # They are right to a hundredth; --json has all digits.
-    rows += [(name, float(f"{value:.4g}")) for name, value in found.percentiles.items()]
+    numbers = {name: getattr(found, name) for name in names} | found.percentiles
+    rows = [(name, _rounded(name, value)) for name, value in numbers.items()]
     out.result(found, lambda: out.table(("number", "value"), rows))
 
 
@@ -287,38 +291,56 @@ def fan_outs(location: Location, out: Output) -> None:
 
 
 @command.command("count")
-@click.argument("key")
+@click.argument("keys", metavar="KEY...", nargs=-1, required=True)
+@_OP
+@_SINCE
+@_LAST
 @location_options
-def count(location: Location, out: Output, key: str) -> None:
-    """Print how many events KEY has counted, and how many different values.
+def count(
+    location: Location,
+    out: Output,
+    keys: tuple[str, ...],
+    op: "SetOperation",
+    since: str | None,
+    last: str | None,
+) -> None:
+    """Print how many values were added to KEY, or to several, and how many different ones.
 
     Also says whether a counter was off while values were added.
 
     Example: holdfast events count --data data ann:followers
     """
     with location.open() as opened:
-        found = opened.space.events.describe(key)
-    distinct = found.distinct
-    off = [
-        name
-        for name, was_off in (
-            ("gross", not found.gross_complete),
-            ("distinct", distinct.incomplete),
-        )
-        if was_off
-    ]
+        gross, is_complete = _gross(opened.space, keys, since, last)
+        distinct = opened.space.events.distinct(list(keys), op, since, last)
+    was_off = {"gross": not is_complete, "distinct": distinct.incomplete}
+    off = [name for name, counter_was_off in was_off.items() if counter_was_off]
     report = {
-        "key": key,
-        "gross": found.gross,
+        "key": keys[0] if len(keys) == 1 else keys,
+        "gross": gross,
         "distinct": distinct.count,
         "exact": distinct.exact,
+        "error": distinct.error,
         "incomplete": off,
     }
     about = "" if distinct.exact or distinct.incomplete else "about "
-    line = f"{found.gross:,} in all, {about}{distinct.count:,} different"
+    which = {"intersection": " in every key", "difference": " in the first key alone"}.get(op, "")
+    line = f"{gross:,} in all, {about}{distinct.count:,} different{which}"
     if off:
         line += f"; values were added while the {' and '.join(off)} counter was off"
     out.result(report, lambda: out.say(line))
+
+
+def _gross(
+    space: "Space", keys: tuple[str, ...], since: str | None, last: str | None
+) -> tuple[int, bool]:
+    """Returns how many values were added, and whether the counters have counted all of them."""
+    from holdfast.errors import IncompleteCounter
+
+    try:
+        return space.events.gross(list(keys), since, last, complete=True), True
+    except IncompleteCounter:
+        return space.events.gross(list(keys), since, last), False
 
 
 @command.command("series")
@@ -351,8 +373,23 @@ def series(
     first = begin or now - int(shown * 86_400_000)
     with location.open() as opened:
         points = opened.space.events.series(template, by, first, end or now)
-    rows = [(each.label, each.value) for each in points]
+    rows = [(each.label, _rounded(by, each.value)) for each in points]
     out.result({"points": points}, lambda: charts.series(out, ("step", by), rows))
+
+
+def _rounded(name: str, value: float | None) -> float | None:
+    """Returns a number as people read it; --json has all digits.
+
+    A percentile is right to a hundredth, an average rarely a short number.
+    """
+    if value is None or not (name == "avg" or name[0] == "p"):
+        return value
+    return float(f"{value:.6g}" if name == "avg" else f"{value:.4g}")
+
+
+def _note_more(out: Output, after: str | None) -> None:
+    if after is not None:
+        out.note(f"There are more: --after {shlex.quote(after)}")
 
 
 class _BadLine(click.ClickException):

@@ -20,6 +20,7 @@ __all__ = [
     "PIPE_CLOSED",
     "CommandFailure",
     "Output",
+    "cell_text",
     "cell_width",
     "counted",
     "explained",
@@ -121,7 +122,7 @@ class Output:
     def table(self, heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """Rows in columns, numbers to the right; where a terminal is too narrow, a line for each
         cell, so that nothing is cut."""
-        words = [[_cell(cell) for cell in row] for row in rows]
+        words = [[cell_text(cell) for cell in row] for row in rows]
         columns = list(zip(heads, *words, strict=True))
         widths = [max(map(cell_width, column)) for column in columns]
         are_numbers = [_are_numbers(column) for column in zip(*rows, strict=True)] or [False] * len(
@@ -216,7 +217,8 @@ def _whole(value: Any) -> Any:
     return [_whole(each) for each in value] if isinstance(value, list | tuple) else value
 
 
-def _cell(value: Any) -> str:
+def cell_text(value: Any) -> str:
+    """Returns a cell of a table as it is printed."""
     if isinstance(value, bool):
         return "yes" if value else ""
     if isinstance(value, int) or (isinstance(value, float) and value.is_integer()):
