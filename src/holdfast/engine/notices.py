@@ -61,11 +61,17 @@ class NoticeHub:
 
     def heard(self, notices: list[Notice]) -> list[Notice]:
         """Returns the notices that someone in this process wants right now."""
-        # A group has many notices with few topics, and mostly nobody wants any of these.
-        if not any([self.may_want(topic) for topic in {notice.topic for notice in notices}]):
-            return []
         subscriptions = self._subscriptions
-        return [notice for notice in notices if any([s.wants_own(notice) for s in subscriptions])]
+        # A group has many notices with few topics, and mostly nobody wants any of these.
+        for topic in {notice.topic for notice in notices}:
+            for subscription in subscriptions:
+                if subscription.may_want is None or subscription.may_want(topic):
+                    return [
+                        notice
+                        for notice in notices
+                        if any([each.wants_own(notice) for each in subscriptions])
+                    ]
+        return []
 
     def may_want(self, topic_prefix: str) -> bool:
         """Returns whether anyone in this process may want topics that begin with `topic_prefix`."""

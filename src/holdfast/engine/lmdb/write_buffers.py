@@ -26,12 +26,14 @@ from holdfast.engine.write_buffer import (
     Range,
     WriteBuffer,
     addressed,
+    check_pair,
     check_range,
 )
 from holdfast.limits import (
     CLEARED_INTO_OVERLAY,
     FEW_DELETED,
     MAX_COUNTER,
+    MAX_KEY_BYTES,
     MAX_SEEN_BYTES,
     MAX_SEEN_IN_OVERLAY,
     MIN_COUNTER,
@@ -145,11 +147,17 @@ class TransactionBuffer(WriteBuffer):
         return self._below.first(begin, end, reverse)
 
     def add(self, key: bytes, delta: int) -> None:
-        value = self.get(key)
+        written = self.written
+        if key in written:
+            value = written[key]
+        elif key in self._committed and not self.cleared:
+            value = self._committed[key]
+        else:
+            value = self.get(key)
         if value is not None and len(value) == 8 and key.startswith(self.space):
             number = _unpack_counter(value)[0] + delta
             if MIN_COUNTER <= number <= MAX_COUNTER:
-                self.written[key] = _pack_counter(number)
+                written[key] = _pack_counter(number)
                 return
         super().add(key, delta)
 
@@ -247,10 +255,20 @@ class ShortBuffer(TransactionBuffer):
             yield pair
 
     def put(self, key: bytes, value: bytes) -> None:
-        self.left -= 1 + (len(value) >> 10)
+        size = len(value)
+        self.left -= 1 + (size >> 10)
         if self.left < 0:
             raise TooLong
-        WriteBuffer.put(self, key, value)
+        # Like WriteBuffer.put.
+        if (
+            type(key) is not bytes
+            or type(value) is not bytes
+            or len(key) + size > MAX_KEY_BYTES
+            or not key.startswith(self.space)
+            or not key
+        ):
+            key, value = check_pair(key, value, self.space)
+        self.written[key] = value
 
     def put_all(self, pairs: dict[bytes, bytes], *, checked: bool = False) -> None:
         self._spend(len(pairs) + (sum(map(len, pairs.values())) >> 10))
