@@ -436,6 +436,9 @@ def _on_layers(work: Callable[[Tx], T], shared: Shared, tx: Transaction) -> T:
 
 
 def _works_of(steps: Sequence[AnyStep]) -> list[Callable[[Transaction], Any]]:
+    if len(steps) > 1:
+        run = _GroupLayers().run
+        return [partial(run, step) for step in steps]
     return [
         partial(
             (space := step.space)._runner.run_and_sweep,
@@ -443,6 +446,28 @@ def _works_of(steps: Sequence[AnyStep]) -> list[Callable[[Transaction], Any]]:
         )
         for step in steps
     ]
+
+
+class _GroupLayers:
+    """Runs the steps of one group. Those that the engine runs in one buffer share the layers on it,
+    and what is done once for each space: whether it still exists, and what has expired."""
+
+    __slots__ = ("_layers", "_tx")
+
+    def __init__(self) -> None:
+        self._tx: Transaction | None = None  # on which a step has run
+        self._layers: Tx
+
+    def run(self, step: AnyStep, tx: Transaction) -> Any:
+        if tx is self._tx:
+            return step.work(self._layers._renewed())
+        return step.space._runner.run_and_sweep(partial(self._begin, step), tx)
+
+    def _begin(self, step: AnyStep, tx: Transaction) -> Any:
+        self._layers = Tx(tx, step.space._shared)
+        result = step.work(self._layers)
+        self._tx = tx
+        return result
 
 
 def _removed(outcomes: list[Outcome[Any]], steps: Sequence[AnyStep]) -> list[Outcome[Any]]:

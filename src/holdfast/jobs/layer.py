@@ -95,6 +95,11 @@ class Jobs(
         """`limiter` makes the rate limiter of a transaction; queues with a rate need it."""
         self._ledger = Ledger(tx, limiter)
 
+    def _renew(self) -> None:
+        """Forgets what belongs to one transaction, before the next one in the same buffer of a
+        group."""
+        self._ledger.renew()
+
     @property
     def v1(self) -> "JobsV1":
         """Returns the calls of the seed, the first Qless, on this transaction."""

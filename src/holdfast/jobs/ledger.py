@@ -64,6 +64,13 @@ class Ledger:
         self._announced: set[str] | None = None
         self.arrivals: dict[bytes, int] | None = None  # the last one of each crowd, see lists.py
 
+    def renew(self) -> None:
+        """Begins the next transaction of a group that shares one buffer, and with it the notices:
+        a queue is announced once for all of them. Settings are read again, because another ledger
+        of the last transaction may have changed them."""
+        self.long_data_bytes = 0
+        self._settings = None
+
     def time(self, now: float | None) -> float:
         """Returns the time of the operation: the caller's, else the transaction's."""
         return self.tx.now if now is None else check_time(now)
