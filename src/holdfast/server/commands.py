@@ -114,6 +114,7 @@ def _serve(operation: Operation) -> Handler:
     read_exact = payloads.exact_decoder(operation)
     plan, read_arguments = planner(operation), payloads.read_arguments
     counts_only_lists = large_reads.counts_only_lists(operation.arguments)
+    is_read = operation.kind == "read"
 
     def handle(session: RespSession, words: wire.Command) -> Plan:
         payload = words[-1]
@@ -124,6 +125,8 @@ def _serve(operation: Operation) -> Handler:
             and not session.integers_as_text
         ):  # the usual case
             arguments = read_arguments(operation, payload, is_json=True)
+            if not is_read:
+                return plan(session, arguments, json_encoder)
             is_short = counts_only_lists and payload.count(b",") < MAX_READ_ON_LOOP
             return plan(session, arguments, json_encoder, is_short)
         if is_large(words):
@@ -196,16 +199,17 @@ def planner(operation: Operation) -> Planner:
     """Returns the function that makes plans for calls with decoded arguments."""
     name, is_read = operation.full_name, operation.kind == "read"
     takes_time = operation.kind in ("long", "wait")
-    has_domains, is_addressed = operation.layer == "tables", bool(operation.declaration.addressed)
+    may_take_time = takes_time or operation.layer == "tables"
+    is_addressed = bool(operation.declaration.addressed)
 
     def plan(session: RespSession, arguments: Any, encode: Encode, is_short: bool = False) -> Plan:
         if name not in session.permitted:
             session.require(operation)
-        if is_addressed:
-            address_events(operation, arguments, session.address)
         space, dispatcher = session.space, session.dispatcher
         plan: Read | Write | Later
-        if takes_time or (has_domains and dispatcher.is_everywhere(space, operation)):
+        if is_addressed:
+            address_events(operation, arguments, session.address)
+        if may_take_time and (takes_time or dispatcher.is_everywhere(space, operation)):
             plan = Later(lambda: dispatcher.start(space, operation, arguments), encode)
         elif is_read:
             work = partial(dispatcher.recorder.works[name], arguments)

@@ -9,6 +9,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from holdfast import wire
@@ -62,9 +63,7 @@ class RespConnection(asyncio.Protocol):
         self._pauses = False  # the client sends faster than it is answered
         self._stalled = False  # the client does not read
         self._closing = False
-        # Nothing is held or about to close, as between two requests of most clients; at most one
-        # single write waits.
-        self._is_clear = False
+        self._is_clear = False  # nothing is held or about to close; at most one single write waits
         self._delayed = b""  # a reply that is sent at the end of this turn
         self.last_heard = time.monotonic()
         self.command_began = 0.0  # when the incomplete command began; 0 if there is none
@@ -153,7 +152,7 @@ class RespConnection(asyncio.Protocol):
         elif type(plan) is Write:
             self._waits = True
             self._received = len(data)
-            self._commit(plan)
+            self._give_to_group([plan], partial(self._answer_single, plan))
         else:
             self._is_clear = False
             self._received = len(data)
@@ -162,11 +161,8 @@ class RespConnection(asyncio.Protocol):
         return True
 
     def _send_soon(self, reply: bytes) -> None:
-        """Sends a small reply at the end of this turn, together with those of other clients.
-
-        A reply to a sleeping client has to wake it, which costs more than most requests. Sent
-        together, the replies usually find it awake.
-        """
+        """Sends a small reply at the end of this turn, together with those of other clients: waking
+        a sleeping client costs more than most requests, and so most are awake."""
         if self._delayed or len(reply) > MAX_DELAYED_REPLY_BYTES:
             self._write([reply])
         else:
@@ -229,8 +225,7 @@ class RespConnection(asyncio.Protocol):
         return not self._server.has_tls and self._turns.ends_later(self._transport.close)
 
     def pause_writing(self) -> None:
-        # The client does not read: it gets no further answers until it does, or is dropped.
-        self._stalled = True
+        self._stalled = True  # the client gets no further answers until it reads, or is dropped
         self._is_clear = False
         self._server.dispatcher.back_pressure.add(self)
 
@@ -286,8 +281,7 @@ class RespConnection(asyncio.Protocol):
             elif type(plan) is Steps:
                 reply = self._step(plan)
             elif type(plan) is Write or type(plan) is Later:
-                # Earlier answers are not held back by a slow command.
-                self._write(replies)
+                self._write(replies)  # not held back by a slow command
                 self._begin(plan)
                 return
             else:
@@ -333,9 +327,8 @@ class RespConnection(asyncio.Protocol):
             self._pause_if_memory_is_short()
         self._is_clear = (
             self.reader.is_between_commands
-            and not self._taken
-            and not (self._pauses or self._closing or self._commands)
             and self._planned is None
+            and not (self._taken or self._pauses or self._closing or self._commands)
             and not (self.is_busy or self._parses_later)
         )
 
@@ -378,22 +371,29 @@ class RespConnection(asyncio.Protocol):
 
     def _commit(self, first: Write) -> None:
         """Passes the write, and those that directly follow it, to the next group."""
-        session = self.session
         if not self._commands:  # the usual case: most clients wait for each answer
-            self._give_to_group(
-                [first], lambda outcomes: self._resume([session.reply(first, outcomes[0])])
-            )
+            self._give_to_group([first], partial(self._answer_single, first))
             return
         writes = [first]
         while len(writes) < MAX_GROUP_TRANSACTIONS and (plan := self._next_plan()) is not None:
             if not isinstance(plan, Write):
-                # It may read what these writes change, so it waits.
-                self._planned = plan
+                self._planned = plan  # it may read what these writes change, so it waits
                 break
             writes.append(plan)
         self._give_to_group(
             writes, lambda outcomes: self._turns.go_through(self._replies(writes, outcomes))
         )
+
+    def _answer_single(self, write: Write, outcomes: list[Outcome[Any]]) -> None:
+        reply = self.session.reply(write, outcomes[0])
+        if self._is_clear and not (self._delayed or self._transport.is_closing()):
+            self._waits = False  # and nothing has arrived since
+            self._received = 0
+            self._transport.write(reply)
+            if len(reply) > LARGE_PIECE_BYTES:
+                self._turns.sent(len(reply))
+        else:
+            self._resume([reply])
 
     def _replies(self, writes: list[Write], outcomes: list[Outcome[Any]]) -> Iterator[None]:
         """Replies to many writes, each of which may take time."""

@@ -165,6 +165,8 @@ class WriteGroups:
         self._recorder.note_commit(len(steps), time.monotonic() - begin)
         if self.tell():
             self._loop.call_soon(self._answer, group, outcomes)
+        elif len(group) == 1 and not self._turns.is_behind:
+            deque(self._answers(group, outcomes), 0)  # all of it: there is nothing to divide
         else:
             self._answer(group, outcomes)
         return True
@@ -206,9 +208,9 @@ class WriteGroups:
             self._loop.call_soon(self._begin_group)
         else:
             self._committing = False
+        self.written.update(map(_space_of, _steps_of(group)))
         begin = 0
         for steps, answer, _, _ in group:
-            self.written.update(map(_space_of, steps))
             end = begin + len(steps)
             try:
                 answer(outcomes[begin:end])
