@@ -1,10 +1,12 @@
 """The table of operations: what can be called from outside, and who may call it."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from holdfast.declarations import operation
+from holdfast.metrics.conditions import BUCKET_COUNT
 from holdfast.operations import OPERATIONS, Operation, _methods
 
 PINNED = Path(__file__).with_name("operations.txt")
@@ -49,3 +51,22 @@ def test_a_public_method_without_a_declaration_fails_the_build() -> None:
 
     with pytest.raises(TypeError, match=r"Forgetful\.erase has no @operation"):
         _methods(Forgetful)
+
+
+def test_arguments_with_a_gap_are_passed_by_position_with_the_defaults_of_the_method() -> None:
+    calls: list[Any] = []
+
+    class Layer:
+        def try_incr(self, *given: Any, **named: Any) -> None:
+            calls.append((given, named))
+
+    try_incr = OPERATIONS["metrics.try_incr"]
+    try_incr.call(Layer(), try_incr.arguments(operations=[], conditions={}, algorithm="gcra"))
+    try_incr.call(Layer(), try_incr.arguments(operations=[], conditions={}, namespace="shop"))
+    try_incr.call(Layer(), try_incr.arguments(operations=[], conditions={}))
+
+    assert calls == [
+        (([], {}, BUCKET_COUNT, "gcra"), {}),
+        (([], {}), {"namespace": "shop"}),
+        (([], {}), {}),
+    ]

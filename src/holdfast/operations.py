@@ -63,6 +63,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     positional: tuple[str, ...]  # the arguments in front of *values, in the method's order
     star: str | None  # the argument that the method takes as *values
     in_order: int  # how many arguments, from the first on, the method takes by position
+    defaults: tuple[Any, ...]  # of these
     full_name: str = ""  # `layer.name`
     is_rare: bool = False  # its arguments are converted, or become *values
 
@@ -95,10 +96,15 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
         values = _values(arguments)
         # Usually only the first few are given. Passed by position they cost a third, and so do
         # the checks of the layer.
-        given = len(values) - values.count(_UNSET)
-        if given <= self.in_order and _UNSET not in values[:given]:
-            return method(*values[:given])
-        given = min((*values, _UNSET).index(_UNSET), self.in_order)
+        missing, in_order = values.count(_UNSET), self.in_order
+        given = len(values) - missing
+        first = values[:given]
+        if given <= in_order and _UNSET not in first:
+            return method(*first)
+        if values[in_order:].count(_UNSET) == len(values) - in_order:
+            pairs = zip(values, self.defaults)  # noqa: B905  # the arguments in order come first
+            return method(*[default if value is _UNSET else value for value, default in pairs])
+        given = min((*values, _UNSET).index(_UNSET), in_order)
         named = zip(arguments.__struct_fields__[given:], values[given:], strict=False)
         return method(
             *values[:given], **{name: value for name, value in named if value is not _UNSET}
@@ -197,7 +203,7 @@ def _operation(layer: str, owner: type[Any], method: str, kind: Kind) -> Operati
     fields: list[Any] = []
     positional: list[str] = []
     star = None
-    in_order = 0
+    defaults: list[Any] = []
     for position, parameter in enumerate(list(inspect.signature(function).parameters.values())[1:]):
         expected = _travelling(hints.get(parameter.name, Any))
         if declaration.judged_alone and typing.get_origin(expected) is list:
@@ -212,8 +218,8 @@ def _operation(layer: str, owner: type[Any], method: str, kind: Kind) -> Operati
             fields.append((parameter.name, expected))
         else:
             fields.append((parameter.name, expected | msgspec.UnsetType, msgspec.UNSET))
-        if parameter.kind is parameter.POSITIONAL_OR_KEYWORD and in_order == position:
-            in_order += 1
+        if parameter.kind is parameter.POSITIONAL_OR_KEYWORD and len(defaults) == position:
+            defaults.append(parameter.default)
     arguments = msgspec.defstruct(
         f"{layer}_{name}".title().replace("_", ""),
         fields,
@@ -233,7 +239,8 @@ def _operation(layer: str, owner: type[Any], method: str, kind: Kind) -> Operati
         result=hints.get("return"),
         positional=tuple(positional),
         star=star,
-        in_order=in_order,
+        in_order=len(defaults),
+        defaults=tuple(defaults),
     )
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.errors import BadLimit, DuplicateCondition, LimitExceeded, UnknownCondition
 from holdfast.metrics import GlobalEntityKey, Limiter, LocalEntityKey, Operation
-from holdfast.metrics.conditions import Algorithm
+from holdfast.metrics.conditions import Algorithm, make_plan
 from holdfast.store import Store
 
 CONDITIONS: Any = {"user": "2/minute", "ip": "5/minute"}
@@ -158,3 +158,31 @@ def test_a_result_is_asked_by_the_names_of_the_original(store: Store) -> None:
     assert limiter.batch().local_op("user").try_incr().is_allowed()
     assert limiter.peek_all([]).is_allowed()
     assert [*store.metrics.buckets(prefix="MyLimitCaller").buckets] != []
+
+
+@pytest.mark.parametrize("algorithm", ["estimate", "gcra"])
+def test_an_operation_counts_for_its_entity_in_whatever_form_it_is_given(
+    store: Store, algorithm: str
+) -> None:
+    forms: list[Any] = [
+        {"condition": "ip", "entity": ["a", 1]},
+        {"condition": "ip", "entity": ["a", "1"], "amount": 1},
+        {"condition": "ip", "entity": {"components": ["a", 1]}},
+        {"condition": "ip", "entity": LocalEntityKey(["a", 1])},
+        Operation(condition="ip", entity=["a", 1]),
+    ]
+
+    tried = [store.metrics.try_incr([form], CONDITIONS, algorithm=algorithm) for form in forms]
+
+    assert [one.results[0].prev_total for one in tried] == [0, 1, 2, 3, 4]
+
+
+def test_equal_conditions_that_are_written_differently_have_plans_of_their_own() -> None:
+    whole, fraction = (make_plan({"user": {"limit": 2, "window": window}}) for window in (60, 60.0))
+
+    assert [type(plan.find("user").window) for plan in (whole, fraction)] == [int, float]
+
+
+def test_a_condition_that_is_not_plain_data_is_refused_with_a_reason() -> None:
+    with pytest.raises(BadLimit, match="`limit` and `window`, not <object"):
+        make_plan({"user": object()})  # type: ignore[dict-item]  # that is what is refused

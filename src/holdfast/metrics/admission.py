@@ -1,14 +1,15 @@
 """The limiter's decision: admits all operations of a list, or none."""
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from holdfast.engine.contract import Reader, Transaction
 from holdfast.error_text import did_you_mean, shown
 from holdfast.errors import BadLimit, MetricOverflow, NotACounter
+from holdfast.limits import MAX_UNITS
 from holdfast.metrics import registry
 from holdfast.metrics.conditions import WITH_BUCKETS, LimiterPlan, condition_keys
-from holdfast.metrics.entity import suffix_of
+from holdfast.metrics.entity import suffix_of, suffix_of_list
 from holdfast.metrics.layout import Keys
 from holdfast.metrics.limiter_fast_path import (
     CheckedOperation,
@@ -20,6 +21,7 @@ from holdfast.metrics.limiter_fast_path import (
 from holdfast.metrics.records import BatchResult, LimitResult, Operation
 from holdfast.metrics.specs import listed
 
+_FIELDS: Final = frozenset({"condition", "entity", "amount"})  # of an operation
 Where: TypeAlias = tuple[Keys, str, float]  # the keys of the prefix, the namespace, now
 
 
@@ -75,6 +77,25 @@ class ConditionGroup:
         if self.counted == 0:
             self.state.charge(tx, self.amount)
             self.counted = self.amount
+
+
+def try_only(
+    tx: Transaction, plan: LimiterPlan, operation: Any, where: Where
+) -> BatchResult | None:
+    """Tries a single operation, as plain data and in its usual form; None if it has another."""
+    if type(operation) is not dict or not operation.keys() <= _FIELDS:
+        return None
+    name, entity = operation.get("condition"), operation.get("entity")
+    amount = operation.get("amount", 1)
+    condition = plan.conditions.get(name) if type(name) is str else None
+    if condition is None or type(entity) is not list or type(amount) is not int:
+        return None
+    if not 0 <= amount <= MAX_UNITS:
+        return None
+    keys, namespace, now = where
+    suffix = suffix_of_list(entity, namespace)
+    only = hit_of(condition)(tx, condition_keys[keys, condition], suffix, amount, now)
+    return BatchResult(allowed=only.allowed, retry_after=only.retry_after, results=[only])
 
 
 def peek(
@@ -178,9 +199,8 @@ def _read_operation(plan: LimiterPlan, operation: Any) -> CheckedOperation:
     if isinstance(operation, Operation):
         name, entity, amount = operation.condition, operation.entity, operation.amount
     elif isinstance(operation, dict):
-        unknown = set(operation) - {"condition", "entity", "amount"}
-        if unknown:
-            field = min(unknown, key=str)
+        if not operation.keys() <= _FIELDS:
+            field = min(set(operation) - _FIELDS, key=str)
             near = did_you_mean(field, ("condition", "entity", "amount"))
             raise BadLimit(
                 f"an operation has the unknown field {shown(field)}{near}",

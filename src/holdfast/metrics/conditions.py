@@ -7,12 +7,13 @@ from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
-from holdfast.bounded_cache import BoundedCache, of_spaces
+from holdfast.bounded_cache import BoundedCache, BoundedDict, of_spaces
 from holdfast.error_text import did_you_mean, shown
 from holdfast.errors import BadLimit, BadWindow, UnknownCondition
 from holdfast.keys import pack_int
 from holdfast.limits import (
     MAX_BUCKET_COUNT,
+    MAX_CACHED_KEY_BYTES,
     MAX_CONDITION_LETTERS,
     MAX_LIMIT,
     MAX_LOG_LIMIT,
@@ -205,6 +206,23 @@ def make_plan(
     """Returns the plan of `conditions`; a plan is returned unchanged, so that it is made once."""
     if isinstance(conditions, LimiterPlan):
         return conditions
+    if type(conditions) is not dict:
+        return _make_plan(conditions, bucket_count, algorithm)
+    # Requests mostly repeat the same conditions.
+    try:
+        asked = _encode((conditions, bucket_count, algorithm))
+    except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError):
+        # What is wrong is said best where the plan is made.
+        return _make_plan(conditions, bucket_count, algorithm)
+    plan = _plans.get(asked)
+    if plan is None:
+        plan = _make_plan(conditions, bucket_count, algorithm)
+        if len(asked) <= MAX_CACHED_KEY_BYTES:
+            _plans.keep(asked, plan, len(asked))
+    return plan
+
+
+def _make_plan(conditions: Any, bucket_count: int, algorithm: str) -> LimiterPlan:
     if algorithm not in ALGORITHMS:
         raise BadLimit(
             f"unknown algorithm {algorithm!r}{did_you_mean(algorithm, ALGORITHMS)}",
@@ -300,8 +318,10 @@ def _compile(asked: tuple[str, LimitCondition, int, str, str]) -> CompiledCondit
     )
 
 
-# Requests mostly repeat the same conditions.
 _compiled_before: Final = BoundedCache(_compile, entries=1_024)
+# By what was asked, as JSON: 60 is not 60.0 there.
+_plans: Final[BoundedDict[bytes, LimiterPlan]] = BoundedDict(entries=1_024)
+_encode: Final = msgspec.json.Encoder().encode
 
 
 def _limit(given: Any) -> int:

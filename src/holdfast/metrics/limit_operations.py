@@ -63,8 +63,13 @@ class LimitOperations(ScopedOperations):
         writes 1; with `log` reads what is in the window.
         """
         plan = make_plan(conditions, bucket_count, algorithm)
+        where = self._where(prefix, namespace, at)
+        if type(operations) is list and len(operations) == 1:
+            only = admission.try_only(self._tx, plan, operations[0], where)
+            if only is not None:
+                return only
         asked = admission.read_operations(plan, operations)
-        return admission.try_incr(self._tx, plan, asked, self._where(prefix, namespace, at))
+        return admission.try_incr(self._tx, plan, asked, where)
 
     @operation()
     def require(
