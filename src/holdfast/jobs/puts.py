@@ -242,8 +242,7 @@ def _put(
         ledger.set_data(job, text)
     else:
         new_text = None if data is Kept else json_data(data)
-        if options.delay or options.priority or options.retries:
-            check_numbers(delay=options.delay, priority=options.priority, retries=options.retries)
+        _check_values(options)
         asked = _start_of(options, now)
         if options.unique is not None:
             owner = unique.claim(ledger, options, jid, now)
@@ -304,33 +303,30 @@ def check_new(new: NewJob) -> None:
     if new.id is not None:
         check_name(new.id, "id")
     check_size(json_text(new.data), "the data")
+    _check_values(new)
+    _start_of(new, 0.0)
     check_tags(new.tags or ())
     check_jids(new.depends or ())
-    for name in new.throttles or ():
-        check_name(name, "throttles")
     if new.unique is not None:
         check_name(new.unique, "unique")
         unique.check(new)
+
+
+def _check_values(new: NewJob) -> None:
+    """Raises if an option has a value that no job can have, whatever is in the store."""
+    if new.delay or new.priority or new.retries or new.expires:
+        check_numbers(
+            delay=new.delay, priority=new.priority, retries=new.retries, expires=new.expires
+        )
+    if new.throttles is not None:
+        for name in new.throttles:
+            check_name(name, "throttles")
+    if new.timeout is not None:
+        check_numbers(timeout=new.timeout)
+        if new.timeout < 0:
+            raise BadArgument.named("timeout", f"must not be below 0: {new.timeout}")
     if new.rate_key is not None:
         check_name(new.rate_key, "rate_key")
-    if new.at is not None:
-        _start_of(new, 0.0)
-    check_timeout(new.timeout)
-    check_numbers(
-        at=new.at,
-        delay=new.delay,
-        expires=new.expires,
-        priority=new.priority,
-        retries=new.retries,
-    )
-
-
-def check_timeout(timeout: float | None) -> None:
-    """Refuses a time for one run that is not a number, or below 0."""
-    if timeout is not None:
-        check_numbers(timeout=timeout)
-        if timeout < 0:
-            raise BadArgument.named("timeout", f"must not be below 0: {timeout}")
 
 
 def _start_of(new: NewJob, now: float) -> float:
@@ -373,19 +369,17 @@ def _apply_options(ledger: "Ledger", job: JobRecord, new: NewJob, now: float) ->
         job.retries = new.retries
     job.remaining = job.retries
     if new.throttles is not None:
-        job.throttles = [check_name(name, "throttles") for name in new.throttles]
+        job.throttles = list(new.throttles)
     if new.depends:
         jids = check_jids(list(new.depends))
         dependencies.replace(ledger, job, jids)
     if new.timeout is not None:
-        check_timeout(new.timeout)
         job.timeout = new.timeout
     if new.rate_key is not None:
-        job.rate_key = check_name(new.rate_key, "rate_key")
+        job.rate_key = new.rate_key
     if new.batch is not None and new.batch != job.batch:
         batches.join(ledger, job, new.batch)
     if new.expires is not None:
-        check_numbers(expires=new.expires)
         deadlines.set_deadline(ledger, job, new.expires, now)
     if new.unique is not None:
         job.unique = new.unique
