@@ -24,7 +24,7 @@ from typing import Any, Final
 import msgspec
 
 from holdfast.entities import Model
-from holdfast.entities.codegen import CodegenOptions, generate, golang
+from holdfast.entities.codegen import Options, generate, golang
 from holdfast.entities.codegen.names import NamingRules, comment_text
 from holdfast.entities.models import schema_yaml
 from holdfast.entities.schema import Column, Index, Primary, Schema, Table
@@ -230,23 +230,21 @@ def examine(batch: Sequence[list[Schema]], tried: Counter[str]) -> Iterator[str]
         tried["schemas"] += 1
         yield from (f"{problem}\n{schemas!r}" for problem in check_yaml(schemas, tried))
         for style in ("modern", "typed", "classic"):
-            if (source := made(schemas, "py", CodegenOptions(style=style), tried)) is not None:
+            if (source := made(schemas, "py", Options(style=style), tried)) is not None:
                 yield from (
                     f"{problem} ({style})\n{source}"
                     for problem in check_python(source, schemas, style)
                 )
-        if (source := made(schemas, "go", CodegenOptions(), tried)) is not None:
+        if (source := made(schemas, "go", Options(), tried)) is not None:
             go[f"go{at}"] = source, schemas
         for name, is_big in (("ts", False), ("big", True)):
-            if (source := made(schemas, "ts", CodegenOptions(bigint=is_big), tried)) is not None:
+            if (source := made(schemas, "ts", Options(bigint=is_big), tried)) is not None:
                 ts[f"{name}{at}"] = source, schemas
     yield from check_go(go)
     yield from check_typescript(ts)
 
 
-def made(
-    schemas: list[Schema], language: Any, options: CodegenOptions, tried: Counter[str]
-) -> str | None:
+def made(schemas: list[Schema], language: Any, options: Options, tried: Counter[str]) -> str | None:
     """The source, or None if the schemas were refused."""
     try:
         source = generate(schemas, language, options)

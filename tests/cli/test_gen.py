@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from holdfast.cli import main
-from holdfast.entities.codegen import CodegenOptions, Language, generate
+from holdfast.entities.codegen import Language, Options, generate
 from holdfast.entities.schema_file import parse_schema
 
 ROOT = Path(__file__).parents[2]
@@ -65,9 +65,9 @@ def test_styles_and_options_are_passed_on(users: Path) -> None:
     package = gen("-f", users, "-l", "go", "--package", "shop", "--meduza-types").stdout
     bigint = gen("-f", users, "-l", "ts", "--bigint").stdout
 
-    assert classic == generate(schemas, "py", CodegenOptions(style="classic"))
-    assert package == generate(schemas, "go", CodegenOptions(package="shop", meduza_types=True))
-    assert bigint == generate(schemas, "ts", CodegenOptions(bigint=True))
+    assert classic == generate(schemas, "py", Options(style="classic"))
+    assert package == generate(schemas, "go", Options(package="shop", meduza_types=True))
+    assert bigint == generate(schemas, "ts", Options(bigint=True))
 
 
 def test_problems_are_listed_with_file_and_line_and_nothing_is_written(tmp_path: Path) -> None:

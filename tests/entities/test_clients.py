@@ -8,7 +8,7 @@ import pytest
 import trustme
 
 import holdfast
-from holdfast.entities.codegen import CodegenOptions, generate
+from holdfast.entities.codegen import Options, generate
 from holdfast.entities.schema_file import parse_schema
 from holdfast.users import Grant, add_user
 from tests.server.running import Server, serving
@@ -75,7 +75,7 @@ def fresh(server: Server) -> Server:
 def go(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """Runs a scenario of the program in Go, which is compiled once."""
     folder = tmp_path_factory.mktemp("go")
-    options = CodegenOptions(package="main")
+    options = Options(package="main")
     (folder / "model.go").write_text(generate([parse_schema(SCHEMA)], "go", options))
     (folder / "main.go").write_text((PROGRAMS / "main.go").read_text())
     run("go", "vet", "model.go", "main.go", cwd=folder)

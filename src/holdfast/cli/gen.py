@@ -60,10 +60,10 @@ def command(
 
     Example: holdfast gen -f shop.schema.yaml -l py -o models.py
     """
-    from holdfast.entities.codegen import CodegenOptions, generate
+    from holdfast.entities.codegen import Options, generate
     from holdfast.entities.schema_file import read_schemas
 
-    options = CodegenOptions(style=style, package=package, meduza_types=meduza_types, bigint=bigint)
+    options = Options(style=style, package=package, meduza_types=meduza_types, bigint=bigint)
     reading = read_schemas((title_of(file), read_file(file)) for file in files)
     for warning in reading.warnings:
         out.note(str(warning))

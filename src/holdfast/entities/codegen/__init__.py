@@ -21,7 +21,7 @@ Language = Literal["py", "go", "ts"]
 Style = Literal["modern", "typed", "classic"]
 
 
-class CodegenOptions(msgspec.Struct, frozen=True, kw_only=True):
+class Options(msgspec.Struct, frozen=True, kw_only=True):
     """Options of the output, besides its language."""
 
     style: Style = "modern"  # of Python: plain annotations, `Col[...]`, or the public client's
@@ -33,7 +33,7 @@ class CodegenOptions(msgspec.Struct, frozen=True, kw_only=True):
 def generate(
     schemas: Sequence[Schema],
     language: Language,
-    options: CodegenOptions = CodegenOptions(),  # noqa: B008  # frozen
+    options: Options = Options(),  # noqa: B008  # frozen
     *,
     places: Mapping[tuple[str, ...], SourcePlace] | None = None,
 ) -> str:
@@ -57,7 +57,7 @@ def generate(
     return writer(schemas, names, options)
 
 
-def _python(schemas: Sequence[Schema], names: NamingRules, options: CodegenOptions) -> str:
+def _python(schemas: Sequence[Schema], names: NamingRules, options: Options) -> str:
     if options.style == "classic":
         source = python_classic.write(schemas, names)
     else:
@@ -65,15 +65,15 @@ def _python(schemas: Sequence[Schema], names: NamingRules, options: CodegenOptio
     return check_python(source, schemas, names, options.style)
 
 
-def _go(schemas: Sequence[Schema], names: NamingRules, options: CodegenOptions) -> str:
+def _go(schemas: Sequence[Schema], names: NamingRules, options: Options) -> str:
     return golang.write(schemas, names, package=options.package, meduza_types=options.meduza_types)
 
 
-def _typescript(schemas: Sequence[Schema], names: NamingRules, options: CodegenOptions) -> str:
+def _typescript(schemas: Sequence[Schema], names: NamingRules, options: Options) -> str:
     return typescript.write(schemas, names, bigint=options.bigint)
 
 
-_WRITERS: Final[dict[Language, Callable[[Sequence[Schema], NamingRules, CodegenOptions], str]]] = {
+_WRITERS: Final[dict[Language, Callable[[Sequence[Schema], NamingRules, Options], str]]] = {
     "py": _python,
     "go": _go,
     "ts": _typescript,
