@@ -92,7 +92,7 @@ def test_users_are_added_granted_renewed_and_removed_and_a_backup_is_made(tmp_pa
         assert (tmp_path / "backups" / "monday").exists()
         assert outside.status == 400
         assert "write:default" in granted
-        assert "shown this once" in renewed
+        assert "shown only once" in renewed
         assert "write:default" not in removed
         assert PASSWORD not in granted
         url = f"holdfast://root:{quote(token)}@127.0.0.1:{server.resp_port}"
