@@ -1,12 +1,14 @@
 """UPDATE applies its changes in order, to every entity that it selects."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from holdfast.entities import StoreEntities
-from holdfast.entities.messages import Change, Filter
+from holdfast.entities.messages import Change, Filter, PutEntity
 from holdfast.errors import BadChange, BadValue, VersionMismatch
+from holdfast.testing import Clock
 
 U = [Filter("id", "=", ["u"])]
 
@@ -115,6 +117,48 @@ def test_del_removes_the_entity_and_later_changes_do_not_apply(entities: StoreEn
 
     assert result.num == 1
     assert entities.count_raw("test.Users") == 0
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        [Filter("id", "=", ["u"])],
+        (Filter("id", "=", ["u"]),),
+        [Filter("id", "=", ("u",))],
+        [Filter("id", "IN", ["u", "nobody"])],
+        [Filter("id", "><", ["u", "u"])],
+        [Filter("name", "=", ["Ünal"])],
+    ],
+)
+def test_an_entity_is_found_however_the_filter_is_written(
+    entities: StoreEntities, filters: Sequence[Filter]
+) -> None:
+    entities.put_raw("test.Users", [{"id": "u", "name": "Ünal"}, {"id": "ü", "name": "ann"}])
+
+    result = entities.update_raw("test.Users", filters, [Change("INCR", "a", 1)])
+
+    assert (result.num, result.skipped) == (1, 0)
+    assert entities.get_raw("test.Users", ["u"])[0].properties["a"] == 1
+    assert entities.get_raw("test.Users", ["u"])[0].version == 2
+    assert "a" not in entities.get_raw("test.Users", ["ü"])[0].properties
+
+
+@pytest.mark.parametrize("id", ["", "ü", "nobody", None, 5])
+def test_an_unusual_id_finds_nothing_that_has_another(entities: StoreEntities, id: Any) -> None:
+    entities.put_raw("test.Users", [{"id": "u"}])
+
+    result = entities.update_raw("test.Users", [Filter("id", "=", [id])], [Change("DEL", "")])
+
+    assert result.num == 0
+    assert len(entities.get_raw("test.Users", ["u"])) == 1
+
+
+def test_an_expired_entity_is_not_updated(entities: StoreEntities, clock: Clock) -> None:
+    entities.put_raw("test.Users", [PutEntity({"a": 1}, id="u", ttl=10**9)])
+
+    clock.advance(seconds=2)
+
+    assert entities.update_raw("test.Users", U, [Change("INCR", "a", 1)]).num == 0
 
 
 def test_an_update_creates_nothing(entities: StoreEntities) -> None:

@@ -98,7 +98,7 @@ def _load(writer: EntityWriter, access: TableAccess, entity: PutEntity) -> None:
     if access.strict is not None:
         check_entity(access, id, entity.properties, names=names, is_whole=True)
     expires = expiry_of(entity.ttl, 0, writer.now_ms)
-    writer.put(id, id_part, old, entity.properties, expires, op="put", names=names)
+    writer.put(id, id_part, old, entity.properties, expires, names)
 
 
 def bounded(pieces: Iterable[bytes]) -> Iterator[bytes]:

@@ -31,16 +31,19 @@ EXPIRY_KIND: Final = "entities.expired"  # the subject is a table's full name
 class EntityWriter:
     """Writes to one table, within one operation. Nothing is complete before `finish`."""
 
-    __slots__ = ("_changes", "_entries", "_size", "access", "now_ms", "tx")
+    __slots__ = ("_changes", "_entries", "_size", "access", "tx")
 
     def __init__(self, tx: Transaction, access: TableAccess) -> None:
         self.tx = tx
         self.access = access
-        self.now_ms = expiry.to_ms(tx.now)
         self._size = 0
         # By index: 1 for an entry that came, -1 for one that went, 0 for one that did both.
         self._entries: dict[int, dict[bytes, int]] = {}
         self._changes: list[tuple[str, str, int, tuple[str, ...]]] = []  # each as a `Changed`
+
+    @property
+    def now_ms(self) -> int:
+        return expiry.to_ms(self.tx.now)
 
     def put(
         self,
@@ -49,27 +52,42 @@ class EntityWriter:
         old: Stored | None,
         properties: dict[str, Any],
         expires: int,
-        *,
-        op: Literal["put", "update"],
         names: tuple[str, ...],
     ) -> None:
-        """Replaces `old`, which must not have expired, by the entity. `names` are the changed
+        """Replaces `old`, which must not have expired, by the entity. `names` are the given
         properties."""
-        tx, access = self.tx, self.access
         version = 1 if old is None else old.version + 1
-        tx.put(access.entities + id_part, self._stored(version, expires, properties))
+        self.tx.put(self.access.entities + id_part, self._stored(version, expires, properties))
+        old_expires = 0
         if old is None:
             self._size += 1
-            old_expires = 0
             self._index_new(id_part, properties, expires)
         else:
             old_expires = old.expires
-            # Most updates change neither a column of an index nor the expiry.
-            if op == "put" or old_expires != expires or not access.indexed.isdisjoint(names):
-                self._index_again(id_part, old, properties, expires)
+            self._index_again(id_part, old, properties, expires)
         if old_expires != expires:
             self._move_expiry(id_part, old_expires, expires)
-        self._changed(id, op, version, names)
+        self._changed(id, "put", version, names)
+
+    def update(
+        self,
+        id: str,
+        id_part: bytes,
+        old: Stored,
+        properties: dict[str, Any],
+        expires: int,
+        names: tuple[str, ...],
+    ) -> None:
+        """Replaces `old`, which must not have expired. `names` are the changed properties."""
+        access, version = self.access, old.version + 1
+        self.tx.put(access.entities + id_part, self._stored(version, expires, properties))
+        # Most updates change neither a column of an index nor the expiry.
+        if old.expires != expires:
+            self._index_again(id_part, old, properties, expires)
+            self._move_expiry(id_part, old.expires, expires)
+        elif not access.indexed.isdisjoint(names):
+            self._index_again(id_part, old, properties, expires)
+        self._changed(id, "update", version, names)
 
     def put_new(
         self, id: str, id_part: bytes, properties: dict[str, Any], names: tuple[str, ...]

@@ -98,18 +98,34 @@ def _choose(access: TableAccess, filters: Sequence[Filter], order: Ordering | No
 # --- plans ------------------------------------------------------------------------------------
 
 
-def _by_plan(access: TableAccess, filters: Sequence[Filter]) -> ByIds | ByIndex | None:
-    """Returns the selection by a remembered plan; None if the filters need a closer look.
+def only_id(filters: Sequence[Filter]) -> str | None:
+    """Returns the id if the filters ask for one plain id and nothing else; None if they need a
+    closer look. The filters are not checked yet."""
+    try:
+        if len(filters) == 1:
+            [filter] = filters
+            [id] = filter.values
+            if filter.property == ID and filter.op == EQ and type(id) is str and id.isascii():
+                return id or None
+    except (AttributeError, TypeError, ValueError):
+        pass
+    return None
 
-    A plan exists for the id, and for columns that an earlier query has filtered together. Each
-    filter must ask for one plain text or integer. The filters are not checked yet.
+
+def _by_plan(access: TableAccess, filters: Sequence[Filter]) -> ByIds | ByIndex | None:
+    """Returns the selection by a remembered plan, or by the id; None if the filters need a closer
+    look.
+
+    A plan exists for columns that an earlier query has filtered together. Each filter must ask for
+    one plain text or integer. The filters are not checked yet.
     """
     if type(filters) is not list and type(filters) is not tuple:
         return None
     try:
         plan = access.plans.get(tuple([filter.property for filter in filters]))
         if plan is None:
-            return None
+            id = only_id(filters)
+            return None if id is None else ByIds((id,))
         index, places = plan
         values = b""
         for place in places:
@@ -121,14 +137,11 @@ def _by_plan(access: TableAccess, filters: Sequence[Filter]) -> ByIds | ByIndex 
                 # The empty text finds null, too.
                 if not value or not value.isascii():
                     return None
-                if index is None:
-                    return ByIds((value,))
                 values += text_part(value)
-            elif type(value) is int and index is not None and MIN_INT <= value <= MAX_INT:
+            elif type(value) is int and MIN_INT <= value <= MAX_INT:
                 values += int_part(value)
             else:
                 return None
-        assert index is not None  # every plan has a place
     except (AttributeError, TypeError, ValueError):
         return None
     return ByIndex(index, ((0, (Stretch(*prefix_range(values)),)),))

@@ -7,7 +7,7 @@ from holdfast.declarations import operation
 from holdfast.engine.contract import Reader, Transaction
 from holdfast.entities import deploys, selections, stats
 from holdfast.entities.entity_writer import EntityWriter
-from holdfast.entities.index_choice import ByIndex, ByPrimary, Selection, choose
+from holdfast.entities.index_choice import ByIndex, ByPrimary, Selection, choose, only_id
 from holdfast.entities.mapper import StoredModelCalls
 from holdfast.entities.messages import (
     ALL,
@@ -35,9 +35,8 @@ from holdfast.entities.query_checks import check_filters, check_paging, check_qu
 from holdfast.entities.records import Stored
 from holdfast.entities.schema import Schema
 from holdfast.entities.selections import FoundEntities
-from holdfast.entities.strict_tables import check_entity
 from holdfast.entities.table_access import TableAccess, access_to
-from holdfast.entities.updates import ChangedEntity, check_changes
+from holdfast.entities.updates import check_changes, update_entity
 from holdfast.error_text import shown
 from holdfast.errors import BadInput, BadQuery, IndexNotReady, InvalidTable
 from holdfast.keys import pack_str
@@ -148,18 +147,23 @@ class Entities(StoredModelCalls):
             raise BadQuery("No selection filters for Update query")
         if not changes:
             raise BadQuery("No changes in update query")
-        changes = check_changes(changes)
-        access, selection = self._complete(table, filters)
-        selected = selections.find_all(self._tx, access, selection)
-        writer, skipped = EntityWriter(self._tx, access), 0
-        for id, old in selected.pairs():
-            check_version(access, id, old, if_version)
-            entity = ChangedEntity(access, old.properties, old.expires, writer.now_ms)
-            entity.apply(changes)
-            skipped += entity.skipped
-            _write_changed(writer, id, old, entity)
+        steps = check_changes(changes)
+        tx, only = self._tx, only_id(filters)
+        if only is not None:
+            access, id_part = access_to(tx, table), pack_str(only)
+            old = selections.load_one(tx, access, id_part, access.kept)
+            selected = [] if old is None else [(only, id_part, old)]
+        else:
+            access, selection = self._complete(table, filters)
+            found = selections.find_all(tx, access, selection)
+            selected = [(id, pack_str(id), old) for id, old in found.pairs()]
+        writer, skipped = EntityWriter(tx, access), 0
+        for id, id_part, old in selected:
+            if if_version is not None:
+                check_version(access, id, old, if_version)
+            skipped += update_entity(writer, id, id_part, old, steps)
         writer.finish()
-        return Updated(len(selected.ids), skipped)
+        return Updated(len(selected), skipped)
 
     @operation(name="delete", holds_entities=True)
     def delete_raw(
@@ -371,16 +375,3 @@ def _entities(found: FoundEntities, properties: Sequence[str]) -> list[Entity]:
 def project(properties: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
     """Returns those of the named properties that are there."""
     return {name: properties[name] for name in names if name in properties}
-
-
-def _write_changed(writer: EntityWriter, id: str, old: Any, entity: ChangedEntity) -> None:
-    id_part = pack_str(id)
-    if entity.is_deleted:
-        writer.remove(id, id_part, old, op="delete")
-        return
-    if not entity.names and entity.expires == old.expires:
-        return
-    names = tuple(entity.names)
-    if writer.access.strict is not None:
-        check_entity(writer.access, id, entity.properties, names=names, is_whole=False)
-    writer.put(id, id_part, old, entity.properties, entity.expires, op="update", names=names)

@@ -111,7 +111,7 @@ def _write(
         expires = expiry_of(entity.ttl, expires, writer.now_ms)
     if access.strict is not None:
         check_entity(access, id, properties, names=names, is_whole=old is None or mode == "replace")
-    writer.put(id, id_part, old, properties, expires, op="put", names=names)
+    writer.put(id, id_part, old, properties, expires, names)
 
 
 def check_version(access: TableAccess, id: str, old: Stored | None, if_version: int | None) -> None:

@@ -127,15 +127,15 @@ def load(
     """Returns the live entities of these ids, in this order; missing ones are left out."""
     if not _TEXT.issuperset(map(type, ids)):
         ids = [plain_id(id) for id in ids]
+    if len(ids) == 1 and meter is None:
+        entity = load_one(reader, access, pack_str(ids[0]), readers)
+        return FoundEntities([], []) if entity is None else FoundEntities(ids, [entity])
     prefix, now_ms, read = access.entities, 0, readers.one
     found_ids: list[str] = []
     found: list[Any] = []
     for begin in range(0, len(ids), COLLECTED_AT_ONCE):
         some = ids[begin : begin + COLLECTED_AT_ONCE]
-        if len(some) == 1:
-            stored = [reader.get(prefix + pack_str(some[0]))]
-        else:
-            stored = reader.get_many([prefix + pack_str(id) for id in some])
+        stored = reader.get_many([prefix + pack_str(id) for id in some])
         if meter is not None:
             meter.take(access, [value for value in stored if value is not None])
         for id, value in zip(some, stored):  # noqa: B905  # see `Found.pairs`
@@ -148,6 +148,15 @@ def load(
                 found_ids.append(id)
                 found.append(entity)
     return FoundEntities(found_ids, found)
+
+
+def load_one(reader: Reader, access: TableAccess, id_part: bytes, readers: Readers) -> Any:
+    """Returns the live entity of this id part, or None. Reads 1 key."""
+    value = reader.get(access.entities + id_part)
+    if value is None:
+        return None
+    entity = readers.one(value)
+    return None if entity.expires and entity.expires <= to_ms(reader.now) else entity
 
 
 # --- ids --------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import Any, Final
 from holdfast.bounded_cache import BoundedCache, bounded_cache, of_spaces
 from holdfast.engine.contract import Reader
 from holdfast.entities.layout import keys_of
-from holdfast.entities.messages import ID, changed_topic
+from holdfast.entities.messages import changed_topic
 from holdfast.entities.name_lists import NameLists
 from holdfast.entities.order import NULL, entry_part
 from holdfast.entities.records import StoredIndex, StoredTable, read_table
@@ -95,10 +95,8 @@ class TableAccess:
         )
         self.prefixes: Final = _prefixes(self.indexes)
         # By the columns that queries ask for one value of, in their order: the index that serves
-        # them, and the places of its columns among them. The id needs no index.
-        self.plans: Final[dict[tuple[str, ...], tuple[IndexAccess | None, tuple[int, ...]]]] = {
-            (ID,): (None, (0,))
-        }
+        # them, and the places of its columns among them.
+        self.plans: Final[dict[tuple[str, ...], tuple[IndexAccess, tuple[int, ...]]]] = {}
         self.strict: Final[dict[str, Column] | None] = (
             {column.name: column for column in table.columns} if table.strict else None
         )

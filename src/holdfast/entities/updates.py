@@ -4,8 +4,10 @@ The changes of a query are checked once, before anything is selected, and then a
 entity in the order of the list. A change leaves a value alone whose type it can't be applied to."""
 
 from collections.abc import Callable, Sequence
+from operator import add, mul
 from typing import Any, Final
 
+from holdfast.entities.entity_writer import EntityWriter
 from holdfast.entities.messages import (
     DEL,
     EXP,
@@ -23,7 +25,8 @@ from holdfast.entities.messages import (
 )
 from holdfast.entities.order import identity
 from holdfast.entities.puts import expiry_of
-from holdfast.entities.table_access import TableAccess
+from holdfast.entities.records import Stored
+from holdfast.entities.strict_tables import check_entity
 from holdfast.entities.values import (
     MAX_UINT,
     MIN_INT,
@@ -42,51 +45,66 @@ _OF_THE_ENTITY: Final = frozenset({EXP, DEL})  # these need no property
 class ChangedEntity:
     """One entity on its way through the changes of a query."""
 
-    __slots__ = ("access", "expires", "is_deleted", "names", "now_ms", "properties", "skipped")
+    __slots__ = ("expires", "is_deleted", "names", "properties", "skipped", "writer")
 
-    def __init__(
-        self, access: TableAccess, properties: dict[str, Any], expires: int, now_ms: int
-    ) -> None:
-        self.access = access
-        self.properties = dict(properties)
-        self.expires = expires
-        self.now_ms = now_ms
+    def __init__(self, writer: EntityWriter, old: Stored) -> None:
+        self.writer = writer
+        self.properties = old.properties.copy()
+        self.expires = old.expires
         self.names: dict[str, None] = {}  # of the properties that were written, in order
         self.skipped = 0
         self.is_deleted = False
-
-    def apply(self, changes: Sequence[Change]) -> None:
-        for change in changes:
-            _APPLY[change.op](self, change.property, change.value)
-            if self.is_deleted:
-                return
 
     def write(self, name: str, value: Any) -> None:
         self.properties[name] = value
         self.names[name] = None
 
 
-def check_changes(changes: Sequence[Change]) -> list[Change]:
-    """Returns the changes with their values in kept form; raises if no entity could take them."""
+# A checked change: what applies it, the name of its property, and its value in kept form.
+Step = tuple[Callable[[ChangedEntity, str, Any], None], str, Any]
+
+
+def check_changes(changes: Sequence[Change]) -> list[Step]:
+    """Returns the steps of an update; raises if no entity could take them."""
     return [_check(change) for change in changes]
 
 
-def _check(change: Change) -> Change:
+def update_entity(
+    writer: EntityWriter, id: str, id_part: bytes, old: Stored, steps: Sequence[Step]
+) -> int:
+    """Applies `steps` to an entity and writes it; returns how many did not fit their values."""
+    entity = ChangedEntity(writer, old)
+    for apply, name, value in steps:
+        apply(entity, name, value)
+        if entity.is_deleted:
+            writer.remove(id, id_part, old, op="delete")
+            return entity.skipped
+    if entity.names or entity.expires != old.expires:
+        names = tuple(entity.names)
+        if writer.access.strict is not None:
+            check_entity(writer.access, id, entity.properties, names=names, is_whole=False)
+        writer.update(id, id_part, old, entity.properties, entity.expires, names)
+    return entity.skipped
+
+
+def _check(change: Change) -> Step:
     if not isinstance(change, Change):
         hint = 'One is Change("SET", "name", "ann").'
         raise BadChange(f"{change!r} is not a change", hint=hint)
     op, name = change.op, change.property
-    if op not in _APPLY:
+    known = _OPERATIONS.get(op)
+    if known is None:
         raise BadChange(
-            f"Change Op {op} still not supported", hint=f"There are {', '.join(_APPLY)}."
+            f"Change Op {op} still not supported", hint=f"There are {', '.join(_OPERATIONS)}."
         )
+    check_value, apply = known
     if op not in _OF_THE_ENTITY:
         if not name:
             raise BadChange("No property name for change")
         if name == ID:
             raise BadChange("The id of an entity cannot be changed")
         check_name(name)
-    return Change(op, name, _CHECK_VALUE.get(op, _any_value)(op, change.value))
+    return apply, name, check_value(op, change.value)
 
 
 # --- values of changes ------------------------------------------------------------------------
@@ -101,6 +119,8 @@ def _no_value(op: str, value: Any) -> None:
 
 
 def _number(op: str, value: Any) -> Any:
+    if type(value) is int and MIN_INT <= value <= _MAX_INT:
+        return value
     kept = keep(value)
     if type(kept) not in (int, float) or (type(kept) is int and not MIN_INT <= kept <= MAX_UINT):
         raise BadChange(f"Invalid value for {op}: {value!r} is not a number of 64 bits")
@@ -170,35 +190,41 @@ def _expire(entity: ChangedEntity, name: str, value: int | None) -> None:
     elif value <= 0:
         entity.is_deleted = True
     else:
-        entity.expires = expiry_of(value, 0, entity.now_ms)
+        entity.expires = expiry_of(value, 0, entity.writer.now_ms)
 
 
 def _increment(entity: ChangedEntity, name: str, value: Any) -> None:
-    _calculate(entity, name, value, lambda number: number + value)
+    _calculate(entity, name, value, add)
 
 
 def _multiply(entity: ChangedEntity, name: str, value: Any) -> None:
-    _calculate(entity, name, value, lambda number: number * value)
+    _calculate(entity, name, value, mul)
 
 
 def _calculate(
-    entity: ChangedEntity, name: str, operand: Any, calculate: Callable[[Any], Any]
+    entity: ChangedEntity, name: str, operand: Any, calculate: Callable[[Any, Any], Any]
 ) -> None:
     number = entity.properties.get(name)
     if number is None:
         number = 0
-    if type(number) not in (int, float):
+    if type(number) is not int and type(number) is not float:
         entity.skipped += 1
         return
-    result = calculate(number)
+    result = calculate(number, operand)
     if type(result) is int and not MIN_INT <= result <= _MAX_INT:
-        # An Int stays one: only a column, or an operand, that is unsigned reaches beyond 2^63 - 1.
-        column = entity.access.table.column(name)
-        is_uint = column is not None and column.kind.bounds == (0, MAX_UINT)
-        is_large = is_uint or number > _MAX_INT or operand > _MAX_INT
-        if not MIN_INT <= result <= (MAX_UINT if is_large else _MAX_INT):
-            raise BadChange(f"{name} would become {result}, which has more than 64 bits")
-    entity.write(name, result)
+        _check_uint(entity, name, number, operand, result)
+    entity.properties[name] = result
+    entity.names[name] = None
+
+
+def _check_uint(entity: ChangedEntity, name: str, number: Any, operand: Any, result: int) -> None:
+    """Raises unless a number beyond 64 bits with a sign may be unsigned: an Int stays one, and only
+    a column, or an operand, that is unsigned reaches beyond 2^63 - 1."""
+    column = entity.writer.access.table.column(name)
+    is_uint = column is not None and column.kind.bounds == (0, MAX_UINT)
+    is_large = is_uint or number > _MAX_INT or operand > _MAX_INT
+    if not MIN_INT <= result <= (MAX_UINT if is_large else _MAX_INT):
+        raise BadChange(f"{name} would become {result}, which has more than 64 bits")
 
 
 def _add_to_set(entity: ChangedEntity, name: str, elements: list[Any]) -> None:
@@ -245,28 +271,19 @@ def _append_to_list(entity: ChangedEntity, name: str, items: list[Any]) -> None:
         entity.skipped += 1
 
 
-_APPLY: Final[dict[str, Callable[[ChangedEntity, str, Any], None]]] = {
-    SET: _set,
-    INCR: _increment,
-    MUL: _multiply,
-    EXP: _expire,
-    PDEL: _delete_property,
-    DEL: _delete,
-    SADD: _add_to_set,
-    SDEL: _take_from_set,
-    MSET: _put_into_map,
-    MDEL: _take_from_map,
-    LADD: _append_to_list,
-}
-_CHECK_VALUE: Final[dict[str, Callable[[str, Any], Any]]] = {
-    INCR: _number,
-    MUL: _number,
-    EXP: _nanoseconds,
-    PDEL: _no_value,
-    DEL: _no_value,
-    SADD: _elements,
-    SDEL: _elements,
-    MSET: _document,
-    MDEL: _keys,
-    LADD: _items,
+# How the value of a change is checked, and what applies it.
+_OPERATIONS: Final[
+    dict[str, tuple[Callable[[str, Any], Any], Callable[[ChangedEntity, str, Any], None]]]
+] = {
+    SET: (_any_value, _set),
+    INCR: (_number, _increment),
+    MUL: (_number, _multiply),
+    EXP: (_nanoseconds, _expire),
+    PDEL: (_no_value, _delete_property),
+    DEL: (_no_value, _delete),
+    SADD: (_elements, _add_to_set),
+    SDEL: (_elements, _take_from_set),
+    MSET: (_document, _put_into_map),
+    MDEL: (_keys, _take_from_map),
+    LADD: (_items, _append_to_list),
 }

@@ -180,7 +180,7 @@ class Overlay:
             self._refuse_unusable()  # the work has forked
         with self._lock:
             try:
-                if tx.notices or tx.later_notices:
+                if tx.notices or (tx.later_notices and lease.state is not DEFERRING):
                     self._choose_notices(tx)
                 base = self._unflushed.base
                 if writes and not tx.cleared and lease.state is DEFERRING and base is not None:
@@ -276,7 +276,7 @@ class Overlay:
                 take(tx)
                 # Not before the commit is visible: a subscriber that comes after this check then
                 # reads the committed state.
-                if tx.later_notices:
+                if tx.later_notices and self._notices.is_heard():
                     tx.make_notices(self._notices.may_want)
                 if tx.notices:
                     tx.notices = self._notices.heard(tx.notices)
