@@ -1,6 +1,6 @@
 """Reads on remote engines: rows that lead to others are fetched together with these."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 from hypothesis import given, settings
@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from holdfast.engine.contract import Guard, Reader, Transaction
 from holdfast.engine.long_keys import LongKeys
-from holdfast.engine.remote import RemoteEngine
+from holdfast.engine.remote import RangeRead, RemoteEngine, Row
+from holdfast.engine.remote.read_cache import ReadCache
 from holdfast.errors import UnknownSpace
-from tests.engine.memory_backend import MemoryBackend
+from tests.engine.memory_backend import MemoryBackend, MemorySession
 
 KEYS = [b"a", b"b", b"c", b"d", b"e" * 40]
 rows = st.dictionaries(st.sampled_from(KEYS), st.sampled_from(KEYS), max_size=5)
@@ -28,12 +29,38 @@ def engine(backend: MemoryBackend) -> Iterator[RemoteEngine]:
     engine.close()
 
 
+class MovingSession(MemorySession):
+    """Reads what is there now with each fetch, as a session in its turn may."""
+
+    def fetch(
+        self, keys: Sequence[bytes], pages: Sequence[RangeRead]
+    ) -> tuple[list[Row | None], list[list[tuple[bytes, Row]]]]:
+        self._rows = None
+        return super().fetch(keys, pages)
+
+
 def follow(reader: Reader) -> list[bytes]:
     """Walks from `a` to the row that it names, and so on; each step depends on the one before."""
     path = [b"a"]
     while (following := reader.get(path[-1])) is not None and len(path) < 5:
         path.append(following)
     return path
+
+
+def test_a_key_that_a_later_scan_finds_changed_is_checked_as_it_was_read(
+    engine: RemoteEngine, backend: MemoryBackend
+) -> None:
+    engine.transact(lambda tx: tx.put(b"a", b"old"))
+    old = backend.rows[b"a"].version
+    seen = ReadCache(MovingSession(backend), b"", 1.0)
+
+    assert seen.get(b"a") == b"old"
+    engine.transact(lambda tx: tx.put(b"a", b"new"))
+    assert list(seen.scan(b"a", b"b")) == [(b"a", b"new")]
+
+    ranges = seen.read_ranges()
+    assert [walked.versions for walked in ranges] == [[backend.rows[b"a"].version]]
+    assert seen.read_keys(ranges) == {b"a": old}
 
 
 def test_a_read_that_follows_known_rows_costs_one_round_trip(

@@ -277,7 +277,7 @@ class PostgresBackend:
         when, so that processes with few commits do their share; the larger the notices, the more
         often."""
         chances = 1 + notice_bytes * _COMMITS_PER_CLEANING // KEPT_NOTICE_BYTES
-        if random.randrange(_COMMITS_PER_CLEANING) < chances:
+        if random.random() * _COMMITS_PER_CLEANING < chances:
             connection.send(sql.FORGET_NOTICES, INT8.pack(KEPT_NOTICE_COMMITS))
             if notice_bytes > _USUAL_NOTICE_BYTES:
                 connection.send(sql.FORGET_LARGE_NOTICES, INT8.pack(KEPT_NOTICE_BYTES))

@@ -24,6 +24,7 @@ _ARRAY: Final = struct.Struct(">iiIii")
 _LENGTH: Final = struct.Struct(">i")
 _NULL: Final = _LENGTH.pack(-1)
 _EIGHT: Final = _LENGTH.pack(8)
+_pack_item: Final = struct.Struct(">iq").pack  # of an int8[]: its length and value
 _MAX_SHORT: Final = 256
 _LENGTHS: Final = [_LENGTH.pack(length) for length in range(_MAX_SHORT)]
 NO_KEYS: Final = struct.pack(">iiI", 0, 0, _BYTEA)  # arrays
@@ -89,7 +90,7 @@ class PostgresConnection:
         self.attempts = 0  # the number of the last commit
         self.generation = 0  # for the pool
         self.broken = False
-        self._enrolled = False
+        self.enrolled = False
         self._psycopg = connect(url)
         self._pq = self._psycopg.pgconn
         self._poll = select.poll()
@@ -117,11 +118,11 @@ class PostgresConnection:
 
     def enrol(self) -> None:
         """Registers this connection, so that the outcome of its commits can be asked for later;
-        sent together with the next statements."""
-        if not self._enrolled:
+        sent together with the next statements. A second call does nothing."""
+        if not self.enrolled:
             self.send(statements.ENROL, INT8.pack(self.id))
             self.sync()
-            self._enrolled = True
+            self.enrolled = True
 
     def send(self, statement: Statement, *parameters: bytes | None) -> None:
         try:
@@ -185,9 +186,9 @@ class PostgresConnection:
         try:
             self._flush()
             for number, batch in enumerate(batches):
-                results = self._read_batch()
+                results, has_failed = self._read_batch()
                 replies.append(results)
-                if refused is None and strict and number >= owed:
+                if has_failed and refused is None and strict and number >= owed:
                     refused = _first_refusal(batch, results)
         except psycopg.Error as error:
             raise self._lost(error) from error
@@ -207,10 +208,12 @@ class PostgresConnection:
             # The server may have to send its replies before it reads on.
             self._wait(select.POLLIN | select.POLLOUT)
 
-    def _read_batch(self) -> list[Reply]:
+    def _read_batch(self) -> tuple[list[Reply], bool]:
+        """Returns the replies up to a sync, and whether one of them is an error."""
         connection = self._pq
         is_busy, get_result = connection.is_busy, connection.get_result
         results: list[Reply] = []
+        has_failed = False
         while True:
             while is_busy():
                 self._wait(select.POLLIN)
@@ -221,10 +224,12 @@ class PostgresConnection:
                 continue
             status = result.status
             if status == _SYNC:
-                return results
+                return results, has_failed
             results.append(result)
-            if status == _FATAL and connection.status != _CONNECTED:
-                raise psycopg.OperationalError(result.get_error_message())
+            if status == _FATAL:
+                has_failed = True
+                if connection.status != _CONNECTED:
+                    raise psycopg.OperationalError(result.get_error_message())
 
     def _wait(self, what: int) -> None:
         self._poll.register(self._socket, what)
@@ -246,6 +251,7 @@ class PostgresConnection:
 
 
 def _first_refusal(batch: list[Statement | None], results: list[Reply]) -> StatementRefused | None:
+    """Returns the first error among the replies of a batch."""
     for statement, result in zip(batch, results, strict=False):
         if result.status == _FATAL:
             state = result.error_field(pq.DiagnosticField.SQLSTATE) or b""
@@ -258,12 +264,14 @@ def bytea_array(values: Collection[bytes | None]) -> bytes | None:
     if not values:
         return None
     parts = [_ARRAY.pack(1, None in values, _BYTEA, len(values), 1)]
+    append = parts.append
     for value in values:
         if value is None:
-            parts.append(_NULL)
+            append(_NULL)
         else:
             length = len(value)
-            parts += (_LENGTHS[length] if length < _MAX_SHORT else _LENGTH.pack(length), value)
+            append(_LENGTHS[length] if length < _MAX_SHORT else _LENGTH.pack(length))
+            append(value)
     return b"".join(parts)
 
 
@@ -272,7 +280,7 @@ def int8_array(values: Collection[int]) -> bytes | None:
     if not values:
         return None
     head = _ARRAY.pack(1, 0, _INT8, len(values), 1)
-    return head + b"".join([_EIGHT + INT8.pack(value) for value in values])
+    return head + b"".join([_pack_item(8, value) for value in values])
 
 
 def counter_array(values: Sequence[bytes | None]) -> bytes:

@@ -31,6 +31,7 @@ from holdfast.engine.remote import (
     Refreshed,
     Row,
     Unsettled,
+    new_row,
 )
 
 if TYPE_CHECKING:
@@ -185,7 +186,7 @@ class PostgresSession:
                 connection.send(sql.END_SNAPSHOT)
                 connection.sync()
                 self._reading = False
-            if not self._reading:
+            if not connection.enrolled:
                 connection.enrol()
             early = self._backend.is_early(known)
             noted = msgspec.msgpack.encode(commit.notices) if commit.notices else None
@@ -228,7 +229,8 @@ class PostgresSession:
     ) -> Reply:
         """Sends a commit and what follows it, and returns the reply of the function."""
         send = connection.send
-        portions = _portions(commit.puts)
+        # A commit on guesses is small.
+        portions = _portions(commit.puts) if asked is _NOTHING_ASKED else [commit.puts]
         flushes = early and self._backend.flushes
         begun = self._reading or flushes or len(portions) > 1
         if begun and not self._reading:
@@ -334,7 +336,7 @@ def _rows(reply: Reply, column: int = 0) -> list[tuple[bytes, Row]]:
         content = value(number, column + 1)
         if content is None:
             content = value(number, column + 2)  # a number, in the bytes of a counter
-        rows.append((key, Row(content, unpack(value(number, column + 3))[0])))
+        rows.append((key, new_row((content, unpack(value(number, column + 3))[0]))))
     return rows
 
 

@@ -25,6 +25,7 @@ from holdfast.engine.remote.protocol import (
     TakingTurns,
     Unsettled,
     WalkedRange,
+    new_row,
 )
 
 __all__ = [
@@ -45,4 +46,5 @@ __all__ = [
     "TakingTurns",
     "Unsettled",
     "WalkedRange",
+    "new_row",
 ]

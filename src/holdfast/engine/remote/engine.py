@@ -5,6 +5,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -129,10 +130,7 @@ class RemoteEngine:
         large for the server must not fail the others. Returns whether Ctrl-C came when all was
         done."""
         works = [work for request in group for work in request.works]
-
-        def publish(outcomes: list[Outcome[Any]]) -> None:
-            _publish(group, outcomes)
-
+        publish = partial(_publish, group)
         try:
             return self._runner.run(works, space, publish)
         except HoldfastError as error:

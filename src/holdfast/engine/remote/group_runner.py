@@ -58,6 +58,12 @@ class _Group:
 class _Attempt:
     """A session, what was read through it, and its outcome."""
 
+    outcomes: list[Outcome[Any]]  # of the last run
+    commit: Commit | None = None
+    made: Committed | None = None
+    commits_sent = 0
+    overtaken = 0  # how often it was refused because others had changed what it remembered
+
     def __init__(
         self,
         backend: Backend,
@@ -69,18 +75,10 @@ class _Attempt:
         self.space = space
         self.memory = memory
         self.waits = waiting is not None  # whether its session waits for others before it reads
-        self.session = waiting or backend.session(space)
-        # For an object that is known to be a session, this is faster than `isinstance`.
-        self.can_try = hasattr(self.session, "try_commit")
-        self.seen = ReadCache(self.session, space, now, memory)
-        self.rule = backend.long_keys
-        self.base: BufferBase = (
-            self.seen if self.rule is None else LongKeyReader(self.seen, self.rule)
-        )
-        self.outcomes: list[Outcome[Any]] = []
-        self.commit: Commit | None = None
-        self.made: Committed | None = None
-        self.overtaken = 0  # how often it was refused because others had changed what it remembered
+        self.session = session = waiting or backend.session(space)
+        self.seen = seen = ReadCache(session, space, now, memory)
+        self.rule = rule = backend.long_keys
+        self.base: BufferBase = seen if rule is None else LongKeyReader(seen, rule)
 
     def writes(self, below: BufferBase, now: float, *, careful: bool) -> Writes:
         return Writes(below, self.space, now, long_keys=self.rule, careful=careful)
@@ -161,7 +159,7 @@ class GroupRunner:
                 interrupted = True
             finally:
                 attempt.close()
-                self._counts.add("round_trips", attempt.seen.fetches)
+                self._counts.add("round_trips", attempt.seen.fetches + attempt.commits_sent)
             self._committed(attempt, len(works))
             return interrupted
 
@@ -201,7 +199,8 @@ class GroupRunner:
             if contended := self._contention.among(keys, pages):
                 self._fetch_in_turn(attempt, contended)
                 return False
-            if attempt.can_try and _is_small(commit):
+            # For an object that is known to be a session, this is faster than `isinstance`.
+            if _is_small(commit) and hasattr(attempt.session, "try_commit"):
                 return self._try(attempt, commit, keys, pages)
         seen.fetch_asked(attempt.session)
         return False
@@ -220,7 +219,7 @@ class GroupRunner:
     ) -> bool:
         """Commits a run on guesses, and returns whether they were right."""
         self._views.fix(attempt.space)
-        self._counts.add("round_trips")
+        attempt.commits_sent += 1
         session = cast(Trying, attempt.session)
         answer = session.try_commit(commit, keys, pages, attempt.seen.place)
         if isinstance(answer, Committed):
@@ -240,7 +239,7 @@ class GroupRunner:
             return
         if attempt.commit.writes:
             self._views.fix(attempt.space)
-            self._counts.add("round_trips")
+            attempt.commits_sent += 1
             attempt.made = attempt.session.commit(attempt.commit)
         else:
             attempt.session.confirm()
@@ -355,7 +354,7 @@ class GroupRunner:
             raise
         finally:
             attempt.close()
-            self._counts.add("round_trips", attempt.seen.fetches)
+            self._counts.add("round_trips", attempt.seen.fetches + attempt.commits_sent)
         self._committed(attempt, 1)
 
 

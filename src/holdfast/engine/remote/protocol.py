@@ -6,8 +6,9 @@ longer ones are folded, and the shared part does that.
 
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, Final, NamedTuple, NoReturn, Protocol, runtime_checkable
+from typing import Any, Final, NamedTuple, NoReturn, Protocol, cast, runtime_checkable
 
 import msgspec
 
@@ -21,6 +22,10 @@ class Row(NamedTuple):
 
     value: bytes
     version: int
+
+
+# Makes a row of a tuple of its parts, without a call of Python.
+new_row: Final = cast(Callable[[tuple[bytes, int]], Row], partial(tuple.__new__, Row))
 
 
 class RangeRead(NamedTuple):
@@ -45,7 +50,7 @@ class WalkedRange(NamedTuple):
     versions: list[int]
 
 
-class Commit(msgspec.Struct, kw_only=True):
+class Commit(msgspec.Struct):
     """The checks of a commit, and the writes that it applies if they succeed: first `clears`, then
     `puts` and `deletes`, then `adds`. No key is in two of the last three.
     """

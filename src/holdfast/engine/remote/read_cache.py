@@ -12,7 +12,7 @@ right; if they were not, or if it only reads, all of it is fetched at once and t
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, NoReturn, TypeVar, cast
 
 from holdfast.engine.remote.protocol import (
     BackendSession,
@@ -33,6 +33,7 @@ Pair = tuple[bytes, bytes]
 Leads = dict[bytes, Row | None]  # rows that told earlier views what to read next
 
 _UNKNOWN: Final = object()
+NO_ROWS: Final[Leads] = {}  # never changed, only replaced
 _FIRST_PAGE_ROWS: Final = 64
 _MAX_PAGE_ROWS: Final = 2_048
 _MIN_NAME_BYTES: Final = 8  # a shorter value is not taken for the name of another row
@@ -49,6 +50,16 @@ class GuessedTooLong(BaseException):
 class ReadCache:
     """A reader of stored keys on a session."""
 
+    # How it begins: most transactions change none of these.
+    fetches = 0
+    first: Leads  # the rows of the first fetch that were asked for by their keys
+    lost: Conflicted | ConnectionLost | None = None  # why the session can't continue
+    is_unbounded = False  # whether the run on guesses was cut short
+    _known_bytes = 0
+    _row_bytes = 0  # the size of a row in the last page
+    _guessing = False
+    _guard: tuple[bytes, Callable[[Any], None], Any] | None = None
+
     def __init__(
         self,
         session: BackendSession,
@@ -62,40 +73,36 @@ class ReadCache:
         self.session = session
         self.space = space
         self.now = now
-        self.fetches = 0
-        self.first: Leads = {}  # the rows of the first fetch that were asked for by their keys
-        self.lost: Conflicted | ConnectionLost | None = None  # why the session can't continue
+        self.first = NO_ROWS
         self._leads = leads  # of a view, which commits nothing, and reads again what it forgot
-        self._told: Leads = {}  # those that the run of a view has been told
+        self._told = NO_ROWS  # those that the run of a view has been told
         self._at_once = at_once  # whether one fetch is all that it can have
-        self._known_bytes = 0
         self._rows: dict[bytes, Row | None] = {}
         self._keys: list[bytes] = []  # of all rows within the known spans, in order
         self._begins: list[bytes] = []  # the known spans, disjoint and in order
         self._ends: list[bytes] = []
-        self._row_bytes = 0  # the size of a row in the last page
-        self._read: dict[bytes, None] = {}
+        self._read: Leads = {}  # each key that was asked for, and what was answered
         self._walked: list[list[bytes]] = []
-        self._guessing = False
         self._asked: dict[RangeRead, None] = {}  # all scans of a run on guesses
         self._missed_keys: dict[bytes, None] = {}
         self._missed_pages: dict[RangeRead, None] = {}
-        self._memory = memory or RememberedRows()
-        self.place = self._memory.place  # of all guesses, and of what a refused commit brought
-        self.is_unbounded = False  # whether the run on guesses was cut short
-        self._guard: tuple[bytes, Callable[[Any], None], Any] | None = None
-        self._can_follow = hasattr(session, "follows")
+        if memory is None:
+            memory = RememberedRows()
+        self._memory = memory
+        self.place = memory.place  # of all guesses, and of what a refused commit brought
 
     # --- runs ------------------------------------------------------------------------------------
 
     def begin_run(self, *, guessing: bool) -> None:
         """Forgets what was read, but not what was fetched."""
+        self._guessing = guessing
+        if not self._read and not self._asked and not self._walked:
+            return  # it is the first run
         self._read = {}
         self._walked = []
         self._asked = {}
         self._missed_keys, self._missed_pages = {}, {}
-        self._told = {}
-        self._guessing = guessing
+        self._told = NO_ROWS
         self.is_unbounded = False
 
     def begin_end(self) -> None:
@@ -118,7 +125,7 @@ class ReadCache:
     def asked(self) -> tuple[list[bytes], list[RangeRead]]:
         """Returns everything that the run on guesses has asked for, known before or not, and what
         it will probably ask for next."""
-        return [key for key in self._read if key], self._with_named(self._asked)
+        return list(self._read), self._with_named(self._asked) if self._asked else []
 
     def _with_named(self, pages: Iterable[RangeRead]) -> list[RangeRead]:
         """Returns pages, and for those whose rows named other rows before: these too."""
@@ -134,7 +141,7 @@ class ReadCache:
     def _note_names(self) -> None:
         """Notes which scans of this run have found the name of a row that it wanted to read next,
         and did not know."""
-        if not self._missed_keys or not self._keys or not self._can_follow:
+        if not self._missed_keys or not self._keys or not hasattr(self.session, "follows"):
             return
         for page in self._asked:
             for _, row in self._known(page.begin, page.end)[:_MAX_FOLLOWED_ROWS]:
@@ -179,11 +186,13 @@ class ReadCache:
     # --- reading ---------------------------------------------------------------------------------
 
     def get(self, key: bytes) -> bytes | None:
-        row = self._rows.get(key, _UNKNOWN)
-        self._read[key] = None
+        row: Any = self._rows.get(key, _UNKNOWN)
         if row is _UNKNOWN:
-            return self._get_unknown(key)
-        return None if row is None else row.value  # type: ignore[attr-defined]  # not unknown
+            if not key:
+                return None
+            row = self._find(key)
+        self._read[key] = row
+        return None if row is None else row.value
 
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
         self._make_room()
@@ -209,25 +218,32 @@ class ReadCache:
             self._asked[RangeRead(begin, end, self._page_rows(limit, 0), reverse)] = None
         return self._backward(begin, end, limit) if reverse else self._forward(begin, end, limit)
 
-    def _get_unknown(self, key: bytes) -> bytes | None:
-        if not key or self._in_span(key):
+    def _find(self, key: bytes) -> Row | None:
+        """Returns a row that was not fetched yet: by a guess, or from the server."""
+        if self._begins and self._in_span(key):
             return None
-        if self._guessing:
-            self._missed_keys[key] = None
-            self._bound_guesses()
-            if self._leads is None:
-                remembered = self._memory.rows.get(key)
-                return None if remembered is None else remembered.value
-            if key in self._told or key in self._leads:
-                # Other threads change the leads meanwhile: what counts is what this run was told.
-                remembered = self._told.setdefault(key, self._leads.get(key))
-                return None if remembered is None else remembered.value
-            self._end_guesses()
-        else:
+        if not self._guessing:
             self._make_room()
             self._fetch([key], [])
-        row = self._rows[key]
-        return None if row is None else row.value
+            return self._rows[key]
+        missed = self._missed_keys
+        missed[key] = None
+        if len(missed) + len(self._missed_pages) > MAX_GUESSED_READS:
+            self._read[key] = None
+            self._end_unbounded()
+        if self._leads is None:
+            return self._memory.rows.get(key)
+        return self._find_lead(key, self._leads)
+
+    def _find_lead(self, key: bytes, leads: Leads) -> Row | None:
+        """Returns a row that led earlier views to others; at any other, all are fetched."""
+        if key in self._told or key in leads:
+            # Other threads change the leads meanwhile: what counts is what this run was told.
+            if self._told is NO_ROWS:
+                self._told = {}
+            return self._told.setdefault(key, leads.get(key))
+        self._end_guesses()
+        return self._rows[key]
 
     def _forward(self, begin: bytes, end: bytes, limit: int | None) -> Iterator[Pair]:
         walked = [begin, begin]
@@ -305,7 +321,8 @@ class ReadCache:
 
     def _miss(self, page: RangeRead) -> None:
         self._missed_pages[page] = None
-        self._bound_guesses()
+        if len(self._missed_keys) + len(self._missed_pages) > MAX_GUESSED_READS:
+            self._end_unbounded()
         if self._leads is not None:
             self._end_guesses()
 
@@ -325,10 +342,9 @@ class ReadCache:
                 return False
         return True
 
-    def _bound_guesses(self) -> None:
-        if len(self._missed_keys) + len(self._missed_pages) > MAX_GUESSED_READS:
-            self.is_unbounded = True
-            raise GuessedTooLong
+    def _end_unbounded(self) -> NoReturn:
+        self.is_unbounded = True
+        raise GuessedTooLong
 
     def _in_span(self, key: bytes) -> bool:
         if not self._begins:
@@ -457,23 +473,18 @@ class ReadCache:
         return [WalkedRange(begin, end, self._versions(begin, end)) for begin, end in joined]
 
     def read_keys(self, ranges: list[WalkedRange]) -> dict[bytes, int]:
-        """Returns the keys that were read outside of `ranges`, with their versions, or 0."""
-        if not ranges:
-            return {key: self._version(key) for key in self._read if key}
-        begins = [walked.begin for walked in ranges]
-        versions = {}
-        for key in self._read:
-            place = bisect_right(begins, key) - 1
-            if key and (place < 0 or key >= ranges[place].end):
-                versions[key] = self._version(key)
-        return versions
-
-    def _version(self, key: bytes) -> int:
-        rows = self._rows
-        row = rows.get(key)
-        if row is None and self._guessing and key not in rows and not self._in_span(key):
-            row = self._memory.rows.get(key)
-        return 0 if row is None else row.version
+        """Returns the keys that were read outside of `ranges`, with their versions, or 0. One
+        inside is among them too if a later fetch has found another row there."""
+        read = self._read
+        if ranges:
+            begins = [walked.begin for walked in ranges]
+            rows = self._rows
+            read = {}
+            for key, row in self._read.items():
+                place = bisect_right(begins, key) - 1
+                if place < 0 or key >= ranges[place].end or rows.get(key, row) is not row:
+                    read[key] = row
+        return {key: 0 if row is None else row.version for key, row in read.items()}
 
     def _versions(self, begin: bytes, end: bytes) -> list[int]:
         content = self._known(begin, end)

@@ -15,6 +15,7 @@ from holdfast.engine.remote.protocol import (
     RangeRead,
     RemoteChanges,
     Row,
+    new_row,
 )
 from holdfast.limits import (
     MAX_REMEMBERED_BYTES,
@@ -113,16 +114,27 @@ class RememberedRows:
             for key, row in read.items():
                 self._set(key, row)
             self.place = made.place
-        else:
+        elif made.changed is not NOTHING_CHANGED:
             self.move(made.place, made.changed)
+        else:
+            self.place = made.place
         for begin, end in commit.clears:
             for key in self.between(begin, end):
                 self._set(key, None)
+        rows, version = self.rows, made.version
         for key in (*commit.deletes, *commit.adds):  # only the server knows the sum
-            self._set(key, None)
+            if key in rows:
+                self._set(key, None)
         for key, value in commit.puts.items():
-            self._set(key, Row(value, made.version))
-        self._bound()
+            row = new_row((value, version))
+            old = rows.get(key)
+            if old is not None and len(value) <= MAX_REMEMBERED_VALUE_BYTES:
+                rows[key] = row  # as `_set` does
+                self.size += len(value) - len(old.value)
+            else:
+                self._set(key, row)
+        if len(rows) > MAX_REMEMBERED_KEYS or self.size > MAX_REMEMBERED_BYTES:
+            self.clear()
 
     def move(self, place: Any, changed: RemoteChanges | None) -> None:
         """Forgets what others have changed between its position and a later one."""

@@ -5,13 +5,18 @@ Two processes may still want the same space at the same time; then the server le
 
 import threading
 from collections.abc import Callable
+from typing import Final
 
 from holdfast.engine.group_commit import GroupCommit
 from holdfast.engine.group_wait import GroupWait
 from holdfast.errors import StoreUnusable
 
+_MAX_IDLE_QUEUES: Final = 64  # that are kept, as spaces are mostly used again
+
 
 class _SpaceQueue:
+    """The queue of one space, and how many threads have joined it."""
+
     __slots__ = ("group_commit", "users")
 
     def __init__(self) -> None:
@@ -20,7 +25,7 @@ class _SpaceQueue:
 
 
 class SpaceQueues:
-    """The queues of an engine. Unused ones are removed."""
+    """The queues of an engine."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -31,23 +36,32 @@ class SpaceQueues:
 
     def join(self, space: bytes, check: Callable[[], None]) -> "_Place":
         """Joins the queue of a space for a `with` block; the thread must not be in another one."""
-        self.refuse_inside(
-            "a transaction was begun inside another one of the same store: "
-            "use the transaction that the work was given"
-        )
+        if threading.get_ident() in self._inside:
+            self.refuse_inside(
+                "a transaction was begun inside another one of the same store: "
+                "use the transaction that the work was given"
+            )
         check()
         return _Place(self, space)
 
-    def enter(self, place: "_Place") -> None:
+    def enter(self, place: "_Place") -> GroupCommit:
         with self._lock:
             if self._closed is not None:
                 raise self._closed.with_traceback(None)
             queue = self._queues.get(place.space)
             if queue is None:
-                queue = self._queues[place.space] = _SpaceQueue()
+                queue = self._new_queue(place.space)
             place.queue = queue
             queue.users += 1
         self._inside.add(threading.get_ident())
+        return queue.group_commit
+
+    def _new_queue(self, space: bytes) -> _SpaceQueue:
+        """Adds a queue; the lock must be held."""
+        if len(self._queues) > _MAX_IDLE_QUEUES:
+            self._queues = {name: queue for name, queue in self._queues.items() if queue.users}
+        queue = self._queues[space] = _SpaceQueue()
+        return queue
 
     def leave(self, place: "_Place") -> None:
         queue, place.queue = place.queue, None
@@ -55,10 +69,8 @@ class SpaceQueues:
             self._inside.discard(threading.get_ident())
             if queue is not None:
                 queue.users -= 1
-                if queue.users == 0:
-                    del self._queues[place.space]
-                    if self._closed is not None:
-                        self._emptied.notify_all()
+                if self._closed is not None:
+                    self._emptied.notify_all()
 
     def refuse_inside(self, why: str) -> None:
         """Raises if this thread is in a queue: it might wait for itself for ever."""
@@ -71,7 +83,7 @@ class SpaceQueues:
         with self._lock:
             first = self._closed is None
             self._closed = self._closed or reason
-            self._emptied.wait_for(lambda: not self._queues)
+            self._emptied.wait_for(lambda: not any(each.users for each in self._queues.values()))
             return first
 
 
@@ -88,12 +100,10 @@ class _Place:
 
     def __enter__(self) -> GroupCommit:
         try:
-            self._queues.enter(self)
+            return self._queues.enter(self)
         except BaseException:  # also by Ctrl-C, after it was counted
             self._queues.leave(self)
             raise
-        assert self.queue is not None  # it has entered
-        return self.queue.group_commit
 
     def __exit__(self, *exc: object) -> None:
         self._queues.leave(self)

@@ -7,7 +7,7 @@ value that was read and written.
 """
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, cast
 
 from holdfast.engine.contract import Reader
 from holdfast.engine.long_keys import LongKeys
@@ -56,9 +56,15 @@ class Writes(WriteBuffer):
     # --- reading ---------------------------------------------------------------------------------
 
     def get(self, key: bytes) -> bytes | None:
-        if key in self.adds:
+        if self.adds and key in self.adds:
             self._resolve(key)
-        return super().get(key)
+        # As in `WriteBuffer`, without a call.
+        written = self.written
+        if key in written:
+            return written[key]
+        if self.cleared and self._is_cleared(key):
+            return None
+        return self._below.get(key)
 
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
         if self.adds and (added_to := [key for key in keys if key in self.adds]):
@@ -146,6 +152,27 @@ class Writes(WriteBuffer):
 
     def commit_of(self, seen: ReadCache, rule: LongKeys | None) -> Commit:
         """Returns all of it, in the backend's own keys. May read the edges of what was cleared."""
+        written, adds = self.written, self.adds
+        if self.cleared or (rule and written and max(map(len, written)) >= rule.whole):
+            clears, puts, deletes = self._stored_writes(rule)
+        elif self.deletes:
+            clears = []
+            puts = {key: value for key, value in written.items() if value is not None}
+            deletes = [key for key, value in written.items() if value is None]
+        else:
+            clears, puts, deletes = [], cast(dict[bytes, bytes], written), []
+        ranges = seen.read_ranges()
+        keys = seen.read_keys(ranges)
+        if puts or deletes or clears or adds or self.notices:
+            self._refuse_outside(keys, ranges)
+        if adds:
+            adds = {key: delta for key, delta in adds.items() if key not in puts}
+        return Commit(self.space, keys, ranges, clears, puts, deletes, adds, self.notices)
+
+    def _stored_writes(
+        self, rule: LongKeys | None
+    ) -> tuple[list[tuple[bytes, bytes]], dict[bytes, bytes], list[bytes]]:
+        """Returns what is cleared, put and deleted, as it is stored."""
         clears = list(self.cleared)
         gone: list[bytes] = []
         if rule is not None:
@@ -164,29 +191,21 @@ class Writes(WriteBuffer):
             else:
                 deletes.pop(stored, None)
                 puts[stored] = value
-        ranges = seen.read_ranges()
-        keys = seen.read_keys(ranges)
-        if puts or deletes or clears or self.adds or self.notices:
-            self._refuse_outside(keys, ranges)
-        return Commit(
-            space=self.space,
-            keys=keys,
-            ranges=ranges,
-            clears=clears,
-            puts=puts,
-            deletes=list(deletes),
-            adds={key: delta for key, delta in self.adds.items() if key not in puts},
-            notices=self.notices,
-        )
+        return clears, puts, list(deletes)
 
     def _refuse_outside(self, keys: dict[bytes, int], ranges: list[WalkedRange]) -> None:
         """A commit excludes those of its own space only: what was read elsewhere may change in the
         very moment in which it is checked."""
-        begin, end = self.space, after_prefix(self.space)
-        outside = [key for key in keys if not key.startswith(self.space)]
-        outside += [walked.begin for walked in ranges if walked.begin < begin or walked.end > end]
+        space = self.space
+        # All keys are between the first and the last one, so checking these two is enough.
+        outside = (
+            [key for key in (min(keys), max(keys)) if not key.startswith(space)] if keys else []
+        )
+        if ranges:
+            end = after_prefix(space)
+            outside += [each.begin for each in ranges if each.begin < space or each.end > end]
         if outside:
-            raise OutsideSpace(f"the transaction in {begin!r} has also read {outside[0][:64]!r}")
+            raise OutsideSpace(f"the transaction in {space!r} has also read {outside[0][:64]!r}")
 
     def _stored_clear(
         self, begin: bytes, end: bytes, rule: LongKeys, gone: list[bytes]
