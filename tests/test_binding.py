@@ -62,7 +62,7 @@ class Runner:
         self.engine = engine
         self.calls: list[str] = []
 
-    def transact(self, work: Any) -> Any:
+    def transact(self, work: Any, kind: str = "") -> Any:
         self.calls.append("transact")
         return self.engine.transact(work)
 
@@ -87,7 +87,7 @@ class TwiceRunner(Runner):
 
     is_remote = True
 
-    def transact(self, work: Any) -> Any:
+    def transact(self, work: Any, kind: str = "") -> Any:
         def run_and_undo(tx: Transaction) -> None:
             work(tx)
             raise Undone
@@ -188,7 +188,7 @@ def test_an_iterator_that_fails_does_so_in_each_run(engine: Engine) -> None:
         raise LookupError("b")
 
     class TriedAgain(Runner):
-        def transact(self, work: Any) -> Any:
+        def transact(self, work: Any, kind: str = "") -> Any:
             with pytest.raises(LookupError):
                 super().transact(work)
             return super().transact(work)

@@ -45,7 +45,9 @@ class Runner(Protocol):
         """Returns whether all work runs more than once, first on guesses about what it reads."""
         ...
 
-    def transact(self, work: Callable[[Transaction], T]) -> T: ...
+    def transact(self, work: Callable[[Transaction], T], kind: str = "") -> T:
+        """Runs `work` as a transaction; works of the same `kind` read alike."""
+        ...
 
     def view(self) -> AbstractContextManager[Reader]: ...
 
@@ -89,11 +91,15 @@ def _viewed(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _transacted(method: Callable[..., Any]) -> Callable[..., Any]:
+    kind = method.__qualname__
+
     @functools.wraps(method)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         make = self._make
         if self._runner.is_remote:
             plain = _can_be_read_again(args) and _can_be_read_again(kwargs.values())
+            if plain:
+                return self._runner.transact(lambda tx: method(make(tx), *args, **kwargs), kind)
         else:  # work usually runs once, so nested iterators are not searched here
             plain = _are_plain(map(type, args)) and (
                 not kwargs or _are_plain(map(type, kwargs.values()))

@@ -53,7 +53,7 @@ class SpaceRunner:
         self._guard = Guard(self.dropped_key, expiry.refuse_dropped)
         self._looked = -math.inf  # when nothing was last found to be due
 
-    def transact(self, work: Callable[[Transaction], T]) -> T:
+    def transact(self, work: Callable[[Transaction], T], kind: str = "") -> T:
         """Runs `work`, and in the same transaction removes a little of what has expired.
 
         A removal that fails undoes the transaction. Then `work` runs again without removals, so
@@ -61,7 +61,9 @@ class SpaceRunner:
         """
 
         try:
-            return self._engine.transact(partial(self.run_and_sweep, work), space=self.prefix)
+            return self._engine.transact(
+                partial(self.run_and_sweep, work), space=self.prefix, kind=kind
+            )
         except RemovalFailed as failure:
             self._postpone(failure)
             if not can_run_again(work):
@@ -179,11 +181,11 @@ class NewSpaceRunner(SpaceRunner):
         with self.view() as reader:
             return dry_run(work, reader)
 
-    def transact(self, work: Callable[[Transaction], T]) -> T:
+    def transact(self, work: Callable[[Transaction], T], kind: str = "") -> T:
         if (outcome := self.dry_run(work)) is not None:
             return outcome.unwrap()
         self.create()
-        return super().transact(work)
+        return super().transact(work, kind)
 
     def run_and_sweep(self, work: Callable[[Transaction], T], tx: Transaction) -> T:
         if tx.space == NOWHERE:

@@ -3,8 +3,9 @@
 import pytest
 
 from holdfast.engine.remote import contention
-from holdfast.engine.remote.contention import Contention
+from holdfast.engine.remote.contention import Contention, Habit
 from holdfast.engine.remote.protocol import RangeRead
+from holdfast.engine.remote.remembered_rows import Compared
 from holdfast.limits import CONTENDED_SECONDS
 
 
@@ -45,3 +46,19 @@ def test_a_key_that_two_turns_in_a_row_found_unchanged_is_contended_no_more() ->
     remembered.note_quiet([b"a", b"b"])
 
     assert remembered.among([b"a", b"b"], []) == [b"b"]
+
+
+def test_a_habit_lasts_as_long_as_all_its_keys_are_contended() -> None:
+    remembered = Contention()
+    remembered.note([b"a", b"b"])
+    work, rest = RangeRead(b"b", b"c", 1), RangeRead(b"x", b"y", 1)
+    found = Compared(changed=[b"a"], same=[b"x", b"s"])
+
+    remembered.learn_habit(b"A", "pop", [b"a", b"b"], [b"a", b"s"], [work, rest], found)
+    habit = remembered.habit(b"A", "pop")
+    remembered.note_quiet([b"b"])
+    remembered.note_quiet([b"b"])
+
+    assert habit == Habit(frozenset([b"a", b"b"]), [b"a"], [work])
+    assert remembered.habit(b"A", "pop") is None
+    assert remembered.habit(b"B", "pop") is None

@@ -233,9 +233,11 @@ class Engine(Protocol):
         last one read tells what to fetch for the next."""
         ...
 
-    def transact(self, work: Callable[[Transaction], T], *, space: bytes = b"") -> T:
+    def transact(
+        self, work: Callable[[Transaction], T], *, space: bytes = b"", kind: str = ""
+    ) -> T:
         """Runs `work` and returns its result once all its writes are durable; if it raises,
-        nothing was written."""
+        nothing was written. Works of the same `kind` read alike, as for `read`."""
         ...
 
     def transact_many(

@@ -32,6 +32,7 @@ class CommitRequest(msgspec.Struct, eq=False):
 
     works: Sequence[Work] = ()
     spaces: Sequence[bytes] = ()
+    kind: str = ""  # of its only transaction, if that is known
     thread: int = msgspec.field(default_factory=threading.get_ident)
     outcomes: list[Outcome[Any]] | None = None  # set once, after the commit
     _gate: Any = None  # a lock on which its caller sleeps while it waits

@@ -183,7 +183,7 @@ class _NoRows:
 
     is_remote = False
 
-    def transact(self, work: Any) -> NoReturn:
+    def transact(self, work: Any, kind: str = "") -> NoReturn:
         raise no_rows()
 
     @contextmanager

@@ -192,8 +192,8 @@ class _CrashingEngine:
         if self._left == 0:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    def transact(self, work: Callable[[Any], T], *, space: bytes = b"") -> T:
-        return self._engine.transact(self._counted(work), space=space)
+    def transact(self, work: Callable[[Any], T], *, space: bytes = b"", kind: str = "") -> T:
+        return self._engine.transact(self._counted(work), space=space, kind=kind)
 
     def transact_many(
         self, works: Sequence[Callable[[Any], Any]], *, spaces: Sequence[bytes] | None = None

@@ -216,9 +216,9 @@ class TracedEngine:
         """Adds a transaction of the group that runs now."""
         self._group[commit] = None
 
-    def transact(self, work: Callable[[Any], T], *, space: bytes = b"") -> T:
+    def transact(self, work: Callable[[Any], T], *, space: bytes = b"", kind: str = "") -> T:
         commit = CommitSpan()
-        result: T = self._engine.transact(commit.around(work), space=space)
+        result: T = self._engine.transact(commit.around(work), space=space, kind=kind)
         self._tracing.committed(commit)
         return result
 

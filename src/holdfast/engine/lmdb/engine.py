@@ -168,7 +168,9 @@ class LmdbEngine:
         with _View(self, space, guard) as reader:
             return work(reader)
 
-    def transact(self, work: Callable[[Transaction], T], *, space: bytes = b"") -> T:
+    def transact(
+        self, work: Callable[[Transaction], T], *, space: bytes = b"", kind: str = ""
+    ) -> T:
         [outcome] = self._serve(CommitRequest((work,), (space,)))
         if outcome.error is not None:
             raise outcome.error

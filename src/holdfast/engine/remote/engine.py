@@ -80,8 +80,10 @@ class RemoteEngine:
     ) -> T:
         return self._views.read(work, space, guard, kind)
 
-    def transact(self, work: Callable[[Transaction], T], *, space: bytes = b"") -> T:
-        [outcome] = self._serve(CommitRequest((work,), (space,)), space)
+    def transact(
+        self, work: Callable[[Transaction], T], *, space: bytes = b"", kind: str = ""
+    ) -> T:
+        [outcome] = self._serve(CommitRequest((work,), (space,), kind), space)
         result: T = outcome.unwrap()
         return result
 
@@ -132,7 +134,7 @@ class RemoteEngine:
         works = [work for request in group for work in request.works]
         publish = partial(_publish, group)
         try:
-            return self._runner.run(works, space, publish)
+            return self._runner.run(works, space, publish, group[0].kind)
         except HoldfastError as error:
             if len(works) < 2 or isinstance(error, StoreUnreachable | OutcomeUnknown | Conflict):
                 publish([Outcome(error=error) for _ in works])

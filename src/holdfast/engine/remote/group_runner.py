@@ -48,8 +48,9 @@ Publish = Callable[[list[Outcome[Any]]], None]  # tells the callers of a group t
 class _Group:
     """The works of a group, and what is the same for each of their runs."""
 
-    def __init__(self, works: list[Work], clock: Callable[[], float]) -> None:
+    def __init__(self, works: list[Work], clock: Callable[[], float], kind: str) -> None:
         self.works = works
+        self.kind = kind if len(works) == 1 else ""
         self.times = [_read_time(clock) for _ in works]
         self.draws = [Draws() for _ in works]
         self.careful = False  # whether to read every counter before adding to it
@@ -61,6 +62,9 @@ class _Attempt:
     outcomes: list[Outcome[Any]]  # of the last run
     commit: Commit | None = None
     made: Committed | None = None
+    turn: frozenset[bytes] = frozenset()  # contended keys at which it has its turn by habit
+    may_try = True  # whether it may commit what it has guessed
+    has_snapshot = False  # whether its runs are on what one session has read for it
     commits_sent = 0
     overtaken = 0  # how often it was refused because others had changed what it remembered
 
@@ -74,7 +78,8 @@ class _Attempt:
     ) -> None:
         self.space = space
         self.memory = memory
-        self.waits = waiting is not None  # whether its session waits for others before it reads
+        if waiting is not None:
+            self.may_try = False
         self.session = session = waiting or backend.session(space)
         self.seen = seen = ReadCache(session, space, now, memory)
         self.rule = rule = backend.long_keys
@@ -83,9 +88,9 @@ class _Attempt:
     def writes(self, below: BufferBase, now: float, *, careful: bool) -> Writes:
         return Writes(below, self.space, now, long_keys=self.rule, careful=careful)
 
-    def change_session(self, waiting: BackendSession) -> None:
+    def change_session(self, session: BackendSession) -> None:
         self.session.close()
-        self.session, self.waits = waiting, True
+        self.session = session
 
     def close(self) -> None:
         self.session.close()
@@ -114,10 +119,10 @@ class GroupRunner:
 
     # --- groups ----------------------------------------------------------------------------------
 
-    def run(self, works: list[Work], space: bytes, publish: Publish) -> bool:
+    def run(self, works: list[Work], space: bytes, publish: Publish, kind: str = "") -> bool:
         """Runs a group until its commit succeeds, and returns whether Ctrl-C came right after
-        it."""
-        group = _Group(works, self._clock)
+        it. `kind` is that of its only work."""
+        group = _Group(works, self._clock, kind)
         conflicts = 0
         contended: list[bytes] | None = None  # after a conflict
         gone_until: float | None = None
@@ -167,24 +172,40 @@ class GroupRunner:
         """Runs the works of a group: first guessing, so that all reads share round trips, then for
         good. Leaves the commit in `attempt`, where it may be made already."""
         seen = attempt.seen
+        self._begin_in_turn(attempt, group)
         for _ in range(MAX_GUESSING_RUNS):
             seen.begin_run(guessing=True)
             writes = self._run_once(attempt, group)
-            if seen.fetches:
+            if attempt.has_snapshot:
                 if not seen.guessed:
                     break
                 seen.fetch_missed()
-            elif self._is_over(attempt, writes):
+            elif self._is_over(attempt, group, writes):
                 return
         else:
-            if not seen.fetches:
+            if not attempt.has_snapshot:
                 seen.fetch_asked(attempt.session)
             seen.begin_run(guessing=False)
             writes = self._run_once(attempt, group)
         seen.begin_end()
         attempt.commit = writes.commit_of(seen, attempt.rule)
 
-    def _is_over(self, attempt: _Attempt, writes: Writes) -> bool:
+    def _begin_in_turn(self, attempt: _Attempt, group: _Group) -> None:
+        """Waits for its turn before the first run, if works of this kind usually have to."""
+        if not group.kind or not attempt.may_try:
+            return
+        habit = self._contention.habit(attempt.space, group.kind)
+        if habit is None:
+            return
+        waiting = self._waiting(attempt.space, [*habit.contended], exclusive=False)
+        if waiting is None or not hasattr(waiting, "try_commit"):
+            return
+        attempt.change_session(waiting)
+        attempt.turn = habit.contended
+        found = attempt.seen.fetch_first(waiting, habit.keys, habit.pages)
+        self._contention.note_turn(habit.contended, found)
+
+    def _is_over(self, attempt: _Attempt, group: _Group, writes: Writes) -> bool:
         """Commits a run on guesses if possible, and returns whether nothing is left to do.
 
         If not, what it read is known by then: from the server's reply, or from a snapshot.
@@ -192,30 +213,50 @@ class GroupRunner:
         seen = attempt.seen
         commit = _guessed_commit(writes, attempt)
         attempt.commit = commit
-        if commit is not None and not commit.writes and not seen.guessed:
+        if commit is not None and not commit.writes and not seen.guessed and not attempt.turn:
             return True  # the last reply was one moment, and nothing else was read
         keys, pages = seen.asked()
-        if commit is not None and commit.writes and not attempt.waits:
-            if contended := self._contention.among(keys, pages):
-                self._fetch_in_turn(attempt, contended)
+        if commit is not None and commit.writes and attempt.may_try:
+            contended = self._contention.among(keys, pages)
+            if attempt.turn and not attempt.turn.issubset(contended):
+                self._contention.forget_habit(attempt.space, group.kind)
+            if contended and not attempt.turn.issuperset(contended):
+                self._fetch_in_turn(attempt, group, contended, keys, pages)
                 return False
             # For an object that is known to be a session, this is faster than `isinstance`.
             if _is_small(commit) and hasattr(attempt.session, "try_commit"):
-                return self._try(attempt, commit, keys, pages)
+                return self._try(attempt, group, commit, keys, pages)
+        if attempt.turn and attempt.may_try:  # nobody need wait for work that writes nothing
+            attempt.change_session(self._backend.session(attempt.space))
+        attempt.has_snapshot = True
         seen.fetch_asked(attempt.session)
         return False
 
-    def _fetch_in_turn(self, attempt: _Attempt, contended: list[bytes]) -> None:
+    def _fetch_in_turn(
+        self,
+        attempt: _Attempt,
+        group: _Group,
+        contended: list[bytes],
+        keys: list[bytes],
+        pages: list[RangeRead],
+    ) -> None:
         """Waits for its turn, and fetches what a run on guesses has asked for."""
         if waiting := self._waiting(attempt.space, contended, exclusive=False):
             attempt.change_session(waiting)
-        found = attempt.seen.fetch_asked(attempt.session)
-        # Keys that others changed meanwhile stay contended.
-        self._contention.note(key for key in found.changed if key in contended)
-        self._contention.note_quiet(key for key in found.same if key in contended)
+        attempt.has_snapshot, attempt.may_try = True, False
+        found = attempt.seen.fetch_first(attempt.session, keys, pages)
+        self._contention.note_turn(contended, found)
+        if group.kind and waiting:
+            space = attempt.space
+            self._contention.learn_habit(space, group.kind, contended, keys, pages, found)
 
     def _try(
-        self, attempt: _Attempt, commit: Commit, keys: list[bytes], pages: list[RangeRead]
+        self,
+        attempt: _Attempt,
+        group: _Group,
+        commit: Commit,
+        keys: list[bytes],
+        pages: list[RangeRead],
     ) -> bool:
         """Commits a run on guesses, and returns whether they were right."""
         self._views.fix(attempt.space)
@@ -225,6 +266,9 @@ class GroupRunner:
         if isinstance(answer, Committed):
             attempt.made = answer
             return True
+        if attempt.turn:  # it was not enough to wait for what was contended before
+            self._contention.forget_habit(attempt.space, group.kind)
+            attempt.may_try = False
         if changed := attempt.seen.refresh(keys, pages, answer):
             self._counts.add("conflicts")
             attempt.overtaken += 1

@@ -86,9 +86,7 @@ class ReadCache:
         self._asked: dict[RangeRead, None] = {}  # all scans of a run on guesses
         self._missed_keys: dict[bytes, None] = {}
         self._missed_pages: dict[RangeRead, None] = {}
-        if memory is None:
-            memory = RememberedRows()
-        self._memory = memory
+        self._memory = memory = RememberedRows() if memory is None else memory
         self.place = memory.place  # of all guesses, and of what a refused commit brought
 
     # --- runs ------------------------------------------------------------------------------------
@@ -96,7 +94,7 @@ class ReadCache:
     def begin_run(self, *, guessing: bool) -> None:
         """Forgets what was read, but not what was fetched."""
         self._guessing = guessing
-        if not self._read and not self._asked and not self._walked:
+        if not (self._read or self._missed_keys or self._asked or self._walked):
             return  # it is the first run
         self._read = {}
         self._walked = []
@@ -153,7 +151,12 @@ class ReadCache:
     def fetch_asked(self, session: BackendSession) -> Compared:
         """Forgets what is known, and fetches all that was asked for from another session. Returns
         how that compares with what was remembered. Costs 1 round trip."""
-        keys, pages = self.asked()
+        return self.fetch_first(session, *self.asked())
+
+    def fetch_first(
+        self, session: BackendSession, keys: list[bytes], pages: list[RangeRead]
+    ) -> Compared:
+        """Like `fetch_asked`, for given keys and pages."""
         self._forget()
         self.session = session
         memory = self._memory
@@ -167,6 +170,7 @@ class ReadCache:
         if changed is not None:
             memory.move(session.place, changed)
         self._learn(keys, pages, rows, contents, session.place)
+        self.place = session.place
         return compared
 
     def refresh(self, keys: list[bytes], pages: list[RangeRead], found: Refreshed) -> list[bytes]:
