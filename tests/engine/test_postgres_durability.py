@@ -12,7 +12,8 @@ import pytest
 
 from holdfast.engine import open_engine
 from holdfast.engine.contract import Notice, Transaction
-from holdfast.engine.postgres.connection import PostgresConnection as PostgresConnection
+from holdfast.engine.postgres import statements
+from holdfast.engine.postgres.connection import PostgresConnection
 from holdfast.engine.postgres.functions import CHANNEL, LISTENERS_LOCK
 from holdfast.engine.remote import RemoteEngine
 from tests.engine.conformance import Conformance
@@ -108,6 +109,23 @@ def test_a_commit_that_nobody_waited_for_is_lost_by_a_crash(
     server.restart_immediately()
 
     assert engine.transact(read, space=SPACE) is None
+
+
+def test_what_was_read_is_on_the_disk_of_a_server_before_17_too(
+    hasty: RemoteEngine,
+    engine: RemoteEngine,
+    server: PostgresServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(statements, "_FLUSHES_AT_ONCE_FROM", 1_000_000)
+    older = opened(server.url())
+    hasty.transact(write, space=SPACE)
+
+    assert read_in_a_view(older) == b"value"
+    older.close()
+    server.restart_immediately()
+
+    assert engine.transact(read, space=SPACE) == b"value"
 
 
 @pytest.mark.parametrize("way", READS)

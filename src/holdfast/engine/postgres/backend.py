@@ -97,7 +97,8 @@ class PostgresBackend:
         self._flushed = {}  # this may be another server
         connection = PostgresConnection(self._url, self._settings)
         try:
-            connection.prepare(sql.PREPARED + sql.FLUSHING if self.flushes else sql.PREPARED)
+            version = connection.server_version
+            connection.prepare(sql.prepared_for(version, flushes=self.flushes))
         except BaseException as error:
             connection.close()
             if isinstance(error, StatementRefused):

@@ -241,9 +241,10 @@ class PostgresConnection:
         self.broken = True
         return ConnectionLost(str(error).strip() or "the connection was lost")
 
-    def parameter(self, name: str) -> str:
-        value = self._pq.parameter_status(name.encode())
-        return "" if value is None else value.decode()
+    @property
+    def server_version(self) -> int:
+        """Returns the version as libpq gives it: 170002 for 17.2."""
+        return int(self._pq.server_version)
 
     def close(self) -> None:
         self.broken = True

@@ -162,10 +162,17 @@ ROLLBACK: Final = _prepared("rollback", "ROLLBACK")
 # After an early commit: returns when all that was committed before is on the disk. A transaction
 # that writes to the log waits for it; one that finds nothing to wait for writes nothing. $1 is the
 # number of the commit, for which nothing is to be done if it was refused.
+_UNLESS_REFUSED: Final = (
+    f"WHERE {_BEHIND} AND current_setting('{REFUSED_SETTING}', true) IS DISTINCT FROM $1::text"
+)
 FLUSH: Final = _prepared(
-    "flush",
-    "SELECT pg_logical_emit_message(true, 'holdfast', '') "
-    f"WHERE {_BEHIND} AND current_setting('{REFUSED_SETTING}', true) IS DISTINCT FROM $1::text",
+    "flush", f"SELECT pg_logical_emit_message(true, 'holdfast', '') {_UNLESS_REFUSED}"
+)
+# The same, sent under the same name, for PostgreSQL 17 and later: there the log can be written to
+# and waited for without a transaction that gets a number and commits.
+_FLUSHES_AT_ONCE_FROM: Final = 170_000
+FLUSH_AT_ONCE: Final = _prepared(
+    "flush", f"SELECT pg_logical_emit_message(false, 'holdfast', '', true) {_UNLESS_REFUSED}"
 )
 # After a commit that waits for the disk itself, in its own transaction: PostgreSQL lets those
 # that notify commit one at a time, and they would wait for each other's disk.
@@ -243,9 +250,17 @@ CAN_FLUSH: Final = (
 TOUCH: Final = "UPDATE holdfast_meta SET value = value WHERE name = 'format'"
 
 # Prepared only where CAN_FLUSH is true.
-FLUSHING: Final = (PENDING, GET_PENDING, FLUSH)
-PREPARED: Final = tuple(
+_FLUSHING: Final = (PENDING, GET_PENDING, FLUSH, FLUSH_AT_ONCE)
+_PREPARED: Final = tuple(
     statement
     for statement in list(globals().values())
-    if isinstance(statement, Statement) and statement not in FLUSHING
+    if isinstance(statement, Statement) and statement not in _FLUSHING
 )
+
+
+def prepared_for(server_version: int, *, flushes: bool) -> tuple[Statement, ...]:
+    """Returns the statements to prepare on a server, by its version as libpq gives it."""
+    if not flushes:
+        return _PREPARED
+    flush = FLUSH_AT_ONCE if server_version >= _FLUSHES_AT_ONCE_FROM else FLUSH
+    return (*_PREPARED, PENDING, GET_PENDING, flush)
