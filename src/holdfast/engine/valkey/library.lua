@@ -114,10 +114,10 @@ local function since(state, log, seen, seen_id)
   end
   if seen > state.version or seen < state.base then return nil end
   local commits = {}
-  for _, entry in ipairs(call("XRANGE", log, "(" .. number(seen) .. "-0", "+")) do
-    local fields = {}
-    for i = 1, #entry[2], 2 do fields[entry[2][i]] = entry[2][i + 1] end
-    commits[#commits + 1] = fields
+  for place, entry in ipairs(call("XRANGE", log, "(" .. number(seen) .. "-0", "+")) do
+    local fields, found = {}, entry[2]
+    for i = 1, #found, 2 do fields[found[i]] = found[i + 1] end
+    commits[place] = fields
   end
   if #commits ~= state.version - seen or commits[1].was ~= seen_id then return nil end
   return commits
@@ -136,10 +136,10 @@ local function changed_by(commits)
   return table.concat(names), table.concat(gone)
 end
 
--- Cuts the log, at most once in a window, where no one needs it any more.
+-- Cuts the log, at most once in a window, where no one needs it any more. Returns whether it did.
 local function forget(state, keys, now, size)
   state.new = state.new + size
-  if now - state.at < WINDOW_MS and state.new < LOG_BYTES then return end
+  if now - state.at < WINDOW_MS and state.new < LOG_BYTES then return false end
   local base = state.mark
   local held = 0
   if call("EXISTS", keys[5]) == 1 then
@@ -156,6 +156,7 @@ local function forget(state, keys, now, size)
     state.base = base
   end
   state.held, state.new, state.at, state.mark = held + state.new, 0, now, state.version
+  return true
 end
 
 -- --- reading ---------------------------------------------------------------------------------------
@@ -284,7 +285,7 @@ end
 -- many keys as `sizes` says. That those which were there before are unchanged, the log tells.
 local function is_guessed_right(keys, read_keys, marks, read_ranges, sizes)
   local absent = {}
-  for i, key in ipairs(unpack_list(read_keys)) do
+  for i, key in ipairs(string.find(marks, "0", 1, true) and unpack_list(read_keys) or absent) do
     if string.sub(marks, i, i) == "0" then absent[#absent + 1] = key end
   end
   for first = 1, #absent, CHUNK do
@@ -549,21 +550,27 @@ local function commit(keys, args)
   for i = cleared, deleted - 1, 2 do clear(keys, args[i], args[i + 1], changes) end
   delete(keys, args, deleted, stored - 1, changes)
   put(keys, pairs, changes)
+  local version = number(state.version)
   if #changes.keys > 0 or #changes.gone > 0 or args[7] ~= "" then
     local size = write_log(state, keys, id, changes, args[7])
-    forget(state, keys, now_ms(), size)
+    local is_cut = forget(state, keys, now_ms(), size)
+    version = number(state.version)
     if args[7] ~= "" then
-      local head = number(state.version) .. " " .. number(state.said) .. " "
+      call("PUBLISH", args[8], version .. " " .. number(state.said) .. " " .. args[7])
       state.said = state.version
-      call("PUBLISH", args[8], head .. args[7])
     end
-    call("HSET", keys[1], "version", number(state.version), "id", state.id,
-      "base", number(state.base), "mark", number(state.mark), "at", number(state.at),
-      "new", number(state.new), "held", number(state.held), "said", number(state.said),
-      "format", "1")
+    -- What has changed: the first commit always cuts.
+    local said = number(state.said)
+    if is_cut then
+      call("HSET", keys[1], "version", version, "id", id, "new", number(state.new), "said", said,
+        "base", number(state.base), "mark", number(state.mark), "at", number(state.at),
+        "held", number(state.held), "format", "1")
+    else
+      call("HSET", keys[1], "version", version, "id", id, "new", number(state.new), "said", said)
+    end
   end
-  call("SET", keys[6], args[2] .. " " .. number(state.version), "EX", SESSION_SECONDS)
-  return { "ok", number(state.version), state.id, changed_by(commits) }
+  call("SET", keys[6], args[2] .. " " .. version, "EX", SESSION_SECONDS)
+  return { "ok", version, state.id, changed_by(commits) }
 end
 
 -- Whether a commit has been done. If not, it never will be: its number is used up.
