@@ -66,13 +66,16 @@ class Processor(NamedTuple):
         return loop + max(grown.values(), default=0.0)
 
 
-def lateness(took: float, usual: float, starved: float) -> float:
-    """Returns how late an answer is, without what a busy machine explains.
+def lateness(took: float, usual: float, starved: float, work: float) -> float:
+    """Returns how late an answer is, without what a busy machine explains. What the loop itself
+    worked before the answer, no machine explains.
 
-    >>> lateness(0.25, usual=0.125, starved=0.0), lateness(0.25, usual=0.0, starved=0.25)
-    (0.125, 0.0)
+    >>> lateness(0.25, usual=0.125, starved=0.0, work=0.0)
+    0.125
+    >>> lateness(0.25, usual=0.0, starved=0.25, work=0.125)
+    0.125
     """
-    return took - max(usual, starved)
+    return max(took - max(usual, starved), min(took, work))
 
 
 class _Question:
@@ -140,9 +143,10 @@ def watch(attacked: int, alone: int, pid: int) -> Seen:
             took, usual = ask([attacked, alone], lambda: after.append(Processor.of(pid)))
             now = after.pop()
             starved = now.starved_since(before, pid)
-            seen.most_work = max(seen.most_work, now.work - before.work)
+            work = now.work - before.work
+            seen.most_work = max(seen.most_work, work)
             seen.slowest = max(seen.slowest, took)
-            seen.latest = max(seen.latest, lateness(took, usual, starved))
+            seen.latest = max(seen.latest, lateness(took, usual, starved, work))
             seen.answers += 1
             if seen.answers == 1:
                 print("ready", flush=True)

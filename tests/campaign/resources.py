@@ -28,7 +28,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from tests.campaign import head_attacks  # noqa: F401  # it adds attacks
+from tests.campaign import head_attacks, read_attacks  # noqa: F401  # they add attacks
 from tests.campaign.attacks import ATTACKS, MEGABYTE, Attacker
 from tests.campaign.frame import Result
 from tests.campaign.livez import Seen
@@ -110,7 +110,7 @@ def servers() -> Iterator[tuple[Server, Server]]:
     """One to attack, and one that is left alone."""
     with (
         tempfile.TemporaryDirectory() as folder,
-        serving(Path(folder) / "attacked") as server,
+        serving(Path(folder) / "attacked", "--backups", f"{folder}/backups") as server,
         serving(Path(folder) / "alone") as alone,
     ):
         yield server, alone

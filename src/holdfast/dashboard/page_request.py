@@ -8,7 +8,7 @@ their results.
 import csv
 import io
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote, urlencode
@@ -79,16 +79,18 @@ class PageRequest:
         self.calls.append(RecordedCall(operation, given, result))
         return result
 
-    async def call_in(self, space: str, name: str, /, **arguments: Any) -> Any:
+    async def call_in(
+        self, space: str, name: str, /, *, is_large: bool = False, **arguments: Any
+    ) -> Any:
         """Calls an operation in another space, such as that of the recorded figures.
 
-        "Copy as" does not show it.
+        "Copy as" does not show it. A read that `is_large` runs in a thread.
         """
         operation = find(*name.split(".", 1))
         self.identity.require_operation(operation, space)
         read = payloads.convert_arguments(operation, arguments, is_json=True)
         opened = await self.api.dispatcher.space(space)
-        return await self.api.dispatcher.run(opened, operation, read)
+        return await self.api.dispatcher.run(opened, operation, read, is_large=is_large)
 
     def may(self, name: str, *, space: str | None = None) -> bool:
         """Returns whether the user may call an operation: a button is shown only then."""
@@ -168,9 +170,11 @@ class PageRequest:
         """Returns the page; with `?format=json` or, if it has `rows`, `?format=csv` its data."""
         wanted = self.parameter("format")
         if wanted == "json":
-            return HttpResponse(copied_commands.as_json(self.calls))
+            calls = self.calls
+            return HttpResponse(await self.encode(lambda: copied_commands.as_json(calls)))
         if wanted == "csv" and rows is not None:
-            return HttpResponse(as_csv(*rows), content_type="text/csv; charset=utf-8")
+            written = await self.encode(lambda: as_csv(*rows))
+            return HttpResponse(written, content_type="text/csv; charset=utf-8")
         if wanted:
             raise BadInput(f"this page has no format {wanted!r:.40}", hint="It has json.")
         calls = list(self.calls)
@@ -187,6 +191,10 @@ class PageRequest:
             **values,
         )
         return HttpResponse(page, content_type=_HTML)
+
+    async def encode(self, encode: Callable[[], bytes]) -> bytes:
+        """Encodes values in a thread: a page of them may have many megabytes."""
+        return await self.api.dispatcher.read_in_thread(encode)
 
     def leave(self, to: str, said: str = "") -> HttpResponse:
         """Redirects to another page, which shows what was done; every action ends with it."""

@@ -1,6 +1,7 @@
 """One row of a table, beside its other revisions; and rows as files."""
 
 from collections.abc import AsyncGenerator, Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -124,6 +125,7 @@ async def _step(request: PageRequest, cursor: str) -> Any:
     return await request.call_in(
         request.space,
         "tables.get_by_url",
+        is_large=True,
         table=request.names["table"],
         values=query.values,
         query_string=query.of_export(cursor, EXPORTED_ROWS_PER_STEP),
@@ -140,10 +142,22 @@ async def _lines(
     if form == "csv":
         yield as_csv(names, [])
     while True:
+        items, cursor = found.items, found.next
         if form == "csv":
-            yield as_csv(None, ([item.get(name) for name in names] for item in found.items))
+            encode = partial(_as_csv_lines, items, names)
         else:
-            yield b"".join(msgspec.json.encode(item) + b"\n" for item in found.items)
-        if not found.next:
+            encode = partial(_as_json_lines, items)
+        lines = await request.encode(encode)
+        del found, items, encode  # the client may read slowly: one copy of the rows is enough
+        yield lines
+        if not cursor:
             return
-        found = await _step(request, found.next)
+        found = await _step(request, cursor)
+
+
+def _as_csv_lines(items: list[Any], names: list[str]) -> bytes:
+    return as_csv(None, ([item.get(name) for name in names] for item in items))
+
+
+def _as_json_lines(items: list[Any]) -> bytes:
+    return b"".join(msgspec.json.encode(item) + b"\n" for item in items)

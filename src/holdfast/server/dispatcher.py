@@ -245,6 +245,7 @@ class Dispatcher:
         arguments: msgspec.Struct,
         *,
         is_small: bool = False,
+        is_large: bool = False,
         traced: TracedCall | None = None,
     ) -> Any:
         """Runs one operation and returns its result, durable if it wrote."""
@@ -256,7 +257,7 @@ class Dispatcher:
                 raise
         work = self.recorder.work_of(operation, arguments)
         if operation.kind == "read":
-            return await self.look(space, work, operation.full_name, arguments)
+            return await self.look(space, work, operation.full_name, arguments, is_large=is_large)
         work = work if traced is None else traced.around(work)
         return await self.write(space, work, is_small=is_small)
 

@@ -1,7 +1,7 @@
 """RESTBase's requests about rows: get, put, post and delete, and streams of rows in and out."""
 
 from collections.abc import Generator, Iterator
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, Self, cast
 from urllib.parse import quote
 
 import msgspec
@@ -17,8 +17,10 @@ from holdfast.compat.restbase.bodies import (
     refuse_bare_key,
 )
 from holdfast.compat.restbase.table_call import (
+    READS,
     STREAM_TYPES,
     TableCall,
+    encode_rows,
     json_response,
     rows_response,
     run_read,
@@ -55,20 +57,23 @@ async def get_rows(call: TableCall) -> HttpResponse:
             query = read_query(body, call.table)
         if format is not None:
             return await _export(call, space, format, lambda view: query)
-        page = await run_read(call, space, lambda tables: _get(tables, call.table, query))
-        return _page(call, page)
+        found = await run_read(
+            call, space, lambda tables: _FoundPage.of(call, _get(tables, call.table, query))
+        )
+        return _page(call, found)
     if format is not None:
         return await _export(call, space, format, lambda view: _query_of(call, view))
-    page = await run_read(
+    found = await run_read(
         call,
         space,
-        lambda tables: tables.get_by_url(
-            call.table, target.values, call.query_string, index=target.index
+        lambda tables: _FoundPage.of(
+            call,
+            tables.get_by_url(call.table, target.values, call.query_string, index=target.index),
         ),
     )
-    response = _page(call, page)
-    if page.next is not None:
-        response.headers["link"] = f'<{_next_url(call, page.next)}>; rel="next"'
+    response = _page(call, found)
+    if found.page.next is not None:
+        response.headers["link"] = f'<{_next_url(call, found.page.next)}>; rel="next"'
     return response
 
 
@@ -82,8 +87,22 @@ def _query_of(call: TableCall, view: View) -> Query:
     return urls.query_of(view.raw, plan, call.target.index, call.target.values, query_string)
 
 
-def _page(call: TableCall, page: Page) -> HttpResponse:
-    response = rows_response(call, page_body(page), 200 if page.count else 404)
+class _FoundPage(NamedTuple):
+    """A page and its encoded form: both are made where the page is read, in a thread if it is
+    large."""
+
+    page: Page
+    body: bytes
+
+    @classmethod
+    def of(cls, call: TableCall, page: Page) -> Self:
+        return cls(page, encode_rows(call, page_body(page)))
+
+
+def _page(call: TableCall, found: _FoundPage) -> HttpResponse:
+    page, body = found
+    call.api.dispatcher.large_reads.answered(READS, len(body))
+    response = HttpResponse(body, status=200 if page.count else 404)
     return response if page.etag is None else with_etag(call, response, page.etag)
 
 

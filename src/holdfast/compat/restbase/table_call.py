@@ -30,6 +30,7 @@ from holdfast.tables.queries import index_of
 from holdfast.tables.urls import parse_parameters
 
 STREAM_TYPES: Final = {"ndjson": "application/x-ndjson", "csv": "text/csv; charset=utf-8"}
+READS: Final = "restbase"  # their kind: see server/large_reads.py
 ROWS_HINT: Final = "Rows are at /{domain}/sys/table/{table}/, with a slash after the table."
 
 
@@ -162,7 +163,7 @@ async def refuse_rows(call: TableCall) -> None:
 async def run_read(call: TableCall, space: Space, work: Any) -> Any:
     if call.target.domain == EVERY_DOMAIN:
         return await _run_in_every_domain(call, space.tables, work)
-    return await call.api.dispatcher.look(space, lambda view: work(view.tables), "restbase")
+    return await call.api.dispatcher.look(space, lambda view: work(view.tables), READS)
 
 
 async def run_write(call: TableCall, space: Space, work: Any) -> Any:
@@ -188,9 +189,14 @@ def json_response(content: Any, status: int) -> HttpResponse:
 
 def rows_response(call: TableCall, content: Any, status: int) -> HttpResponse:
     """Returns an answer with rows; their `json` attributes may hold integers of any size."""
+    return HttpResponse(encode_rows(call, content), status=status)
+
+
+def encode_rows(call: TableCall, content: Any) -> bytes:
+    """Returns rows as JSON, in the form of integers that the client wants."""
     if call.request.integers_as_text:
-        return HttpResponse(bigints.encode(content), status=status)
-    return json_response(content, status)
+        return bigints.encode(content)
+    return msgspec.json.encode(content)
 
 
 def with_etag(call: TableCall, response: HttpResponse, etag: str) -> HttpResponse:
