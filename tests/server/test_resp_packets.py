@@ -61,7 +61,7 @@ def test_empty_arrays_are_no_commands(client: RawClient) -> None:
         (b"*-1\r\n", b"invalid multibulk length"),
         (b"*x\r\n", b"invalid multibulk length"),
         (b"*99999999999\r\n", b"invalid multibulk length"),
-        (b"*1\r\n$1\r\nxyz", b"longer than it says"),
+        (b"*1\r\n$1\r\nxyz", b"longer than its stated length"),
         (b"*%d\r\n" % (MAX_COMMAND_ARGUMENTS + 1), b"arguments"),
         (b"*4294967295\r\n", b"invalid multibulk length"),
         (b"x" * (MAX_INLINE_BYTES + 2), b"a line may have"),

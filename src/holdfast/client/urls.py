@@ -59,9 +59,9 @@ class ServerTarget(msgspec.Struct, frozen=True, kw_only=True):
     @classmethod
     def parse(cls, url: str, **options: Any) -> "ServerTarget":
         """
-        >>> Target.parse("holdfast://db:9000/shop?timeout=5", timeout=None).timeout
+        >>> ServerTarget.parse("holdfast://db:9000/shop?timeout=5", timeout=None).timeout
         5.0
-        >>> Target.parse("127.0.0.1:9000").place
+        >>> ServerTarget.parse("127.0.0.1:9000").place
         'holdfast://127.0.0.1:9000'
         """
         if isinstance(url, str) and _HOST_AND_PORT.fullmatch(url):

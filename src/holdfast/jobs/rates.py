@@ -61,7 +61,7 @@ def rate_from(text: str) -> QueueRate:
     """Reads a rate.
 
     >>> rate_from("100/60")
-    Rate(jobs=100, seconds=60.0)
+    QueueRate(jobs=100, seconds=60.0)
     """
     count_text, _, seconds_text = text.partition("/")
     count, seconds = number_from(count_text), number_from(seconds_text)

@@ -32,7 +32,7 @@ class ClientLimits(msgspec.Struct, frozen=True, kw_only=True):
     @classmethod
     def parse(cls, texts: Iterable[str]) -> "ClientLimits":
         """
-        >>> Bounds.parse(["connections=100", "idle_seconds=60"]).connections
+        >>> ClientLimits.parse(["connections=100", "idle_seconds=60"]).connections
         100
         """
         given = {}
