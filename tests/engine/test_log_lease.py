@@ -40,9 +40,13 @@ class Process:
         self.log.begin()
         self.shared_state = SharedState(path)
         self._env = lmdb.open(str(path), subdir=True, map_size=2**20)
-        self.lease = LogLease(
+        self.lease = self._lease_on(self.folder, synced)
+        self.other_lease = self._lease_on(self.neighbour, synced)
+
+    def _lease_on(self, folder: Folder, synced: bool) -> LogLease:
+        return LogLease(
             self._env,
-            self.folder,
+            folder,
             self.log,
             self.shared_state,
             synced=synced,
@@ -143,6 +147,58 @@ def test_after_a_process_that_was_killed_with_the_lease_lmdb_is_synced_first(
     process.lease.acquire()
     process.lease.release()
     assert synced == ["settled"]
+
+
+# --- turns ----------------------------------------------------------------------------------------
+
+
+def take_turn(lease: LogLease, *, reads: bool = True) -> bool:
+    """Takes the lease for a moment; returns whether this process had missed nothing."""
+    lease.acquire()
+    missed_nothing = lease.has_missed_nothing()
+    if reads:
+        lease.note_read()
+    lease.release()
+    return missed_nothing
+
+
+def test_a_process_that_held_the_lease_last_has_missed_nothing(process: Process) -> None:
+    first = take_turn(process.lease)
+
+    assert not first
+    assert take_turn(process.lease)
+    assert take_turn(process.lease)
+
+
+def test_a_process_has_missed_something_once_another_one_has_held_the_lease(
+    process: Process,
+) -> None:
+    take_turn(process.lease)
+    take_turn(process.other_lease)
+
+    assert not take_turn(process.lease)
+    assert not take_turn(process.other_lease)
+
+
+def test_a_process_has_missed_something_once_another_one_was_killed_with_the_lease(
+    process: Process,
+) -> None:
+    take_turn(process.lease)
+    process.other_lease.acquire()
+    process.neighbour.leave_lease()  # as the system does for a killed process
+
+    assert not take_turn(process.lease)
+
+
+def test_a_process_that_was_interrupted_before_it_had_read_everything_looks_again(
+    process: Process,
+) -> None:
+    take_turn(process.lease)
+    take_turn(process.other_lease)
+    take_turn(process.lease, reads=False)
+
+    assert not take_turn(process.lease)
+    assert take_turn(process.lease)
 
 
 def test_a_process_that_gives_up_waiting_stops_nothing(process: Process) -> None:

@@ -73,10 +73,12 @@ class WriteTurn:
 
 # Follows the durability in users.lock. Versions that share no log, or share it in another way, take
 # it for an unknown durability and refuse the store; they would commit without the lease.
-_SHARES_THE_LOG: Final = ", shared log 2"
+_SHARES_THE_LOG: Final = ", shared log 3"
 _renameat2: Final = getattr(ctypes.CDLL(None), "renameat2", None)
 _HERE: Final = -100  # AT_FDCWD: names are paths
 _EXCHANGE: Final = 2  # RENAME_EXCHANGE
+
+_EXCLUSIVE_AT_ONCE: Final = fcntl.LOCK_EX | fcntl.LOCK_NB
 
 FOLDER_MODE: Final = 0o700
 FILE_MODE: Final = 0o600
@@ -159,10 +161,13 @@ class Folder:
 
     def take_lease(self, *, wait: bool) -> bool:
         """Takes the lease: only its holder may commit."""
-        if wait:
-            self._patient.lock(self._lease)
-            return True
-        return lock_wait.try_lock(self._lease)
+        try:
+            fcntl.flock(self._lease, _EXCLUSIVE_AT_ONCE)
+        except BlockingIOError:
+            if wait:
+                self._patient.lock(self._lease)
+            return wait
+        return True
 
     def leave_lease(self) -> None:
         fcntl.flock(self._lease, fcntl.LOCK_UN)

@@ -16,7 +16,8 @@ Only the process that holds the lease may append to the redo log or commit to LM
 
 A process that is alone keeps the lease from its first commit that waits until nothing waits any
 more. Beside other processes it takes the lease for each commit, or group of them, and reads first
-what the others have appended to the log.
+what the others have appended to the log. The turns are counted: a process whose last turn was the
+one before has missed nothing, and need not look.
 """
 
 import enum
@@ -82,6 +83,8 @@ class LogLease:
     ) -> None:
         self.state = PASSING
         self.taken = False  # this process holds the lease at this moment
+        self._turn = 0  # the number of this process's last turn with the lease
+        self._read_turn = -1  # the last turn up to which it has read what others committed
         self._env = env
         self._folder = folder
         self._log = log
@@ -90,6 +93,7 @@ class LogLease:
         self._look_seconds = look_seconds
         self._look_if_alone = look_if_alone
         self._next_look = 0.0
+        self._process = os.getpid()
         self._is_settled = False  # LMDB's last commit is known to be whole, and on disk
 
     # --- for each commit -------------------------------------------------------------------------
@@ -106,9 +110,9 @@ class LogLease:
             if not self._folder.take_lease(wait=wait):
                 self.taken = False
                 return False
-            if self._shared_state.holder or not self._is_settled:
+            killed, self._turn = self._shared_state.take_turn(self._process)
+            if killed or not self._is_settled:
                 self._settle()
-            self._shared_state.holder = os.getpid()
             if self._shared_state.failed and self.state is PASSING:
                 self._become(FAILED)  # whichever process it was: nobody knows what is on disk
         except BaseException as error:
@@ -118,6 +122,16 @@ class LogLease:
                 raise explain(error, self._folder.path) from error
             raise
         return True
+
+    def has_missed_nothing(self) -> bool:
+        """Returns whether nobody else has held the lease since this process has read everything.
+        Only for the lease holder."""
+        return self._turn <= self._read_turn + 1
+
+    def note_read(self) -> None:
+        """Notes that this process has read everything that others have committed. Not before it
+        has: whoever is interrupted in between has to look again. Only for the lease holder."""
+        self._read_turn = self._turn
 
     def _settle(self) -> None:
         """Repairs LMDB's last commit, whose process may have been killed in the middle.
@@ -136,7 +150,7 @@ class LogLease:
     def release(self) -> None:
         """Releases the lease, unless the process keeps it."""
         if self.taken and self.state not in _KEPT:
-            self._shared_state.holder = 0
+            self._shared_state.end_turn()
             self._folder.leave_lease()
             self.taken = False
 
@@ -148,11 +162,13 @@ class LogLease:
     def is_shared(self) -> bool:
         """Returns whether other processes have the store open; checks now and then whether they
         left."""
-        if self._shared_state.shared:
-            now = time.monotonic()
-            if now >= self._next_look:
-                self._next_look = now + self._look_seconds
-                self._look_if_alone()
+        if not self._shared_state.shared:
+            return False
+        now = time.monotonic()
+        if now < self._next_look:
+            return True
+        self._next_look = now + self._look_seconds
+        self._look_if_alone()
         return bool(self._shared_state.shared)
 
     def keep(self) -> bool:

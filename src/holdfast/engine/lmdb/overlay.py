@@ -20,12 +20,12 @@ records (unflushed_commits.py).
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
 
 from holdfast.engine.contract import Notice
 from holdfast.engine.lmdb.deferral_policy import DeferralPolicy
 from holdfast.engine.lmdb.disk_space import DiskSpace
-from holdfast.engine.lmdb.disk_wait import DiskWait
+from holdfast.engine.lmdb.disk_wait import DiskWait, Publish
 from holdfast.engine.lmdb.file_writes import FileWriter
 from holdfast.engine.lmdb.flusher import Flusher
 from holdfast.engine.lmdb.log_lease import CLOSED, DEFERRING, FAILED, PASSING, LogLease
@@ -45,14 +45,12 @@ from holdfast.errors import HoldfastError, StoreFull
 from holdfast.limits import (
     COMMITS_WITHOUT_LOG,
     MAX_DEFERRED_BYTES,
-    MAX_DELETED_IN_OVERLAY,
     MAX_INTERVAL_WAITING_SECONDS,
     MAX_SYNC_ON_LOOP_SECONDS,
-    MAX_WAITING_KEYS,
-    MAX_WAITING_NOTICE_BYTES,
     MAX_WAITING_SECONDS,
-    RESERVED_BYTES,
 )
+
+_LOGGING: Final = (DEFERRING, PASSING)  # the states in which commits go to the log
 
 
 class Overlay:
@@ -91,9 +89,9 @@ class Overlay:
         self._replaced: list[CommittedBuffer] = []  # by a flush, and still read by the writer
         self._running = False  # someone writes, above a base
         self._listens = False  # someone of this process has subscribed to notices
-        self._most_reserved = (4 if synced else 1) * RESERVED_BYTES
         self._disk_wait = disk_wait
-        self._deferral = DeferralPolicy(without_log=COMMITS_WITHOUT_LOG if synced else 0)
+        without_log = COMMITS_WITHOUT_LOG if synced else 0
+        self._deferral = DeferralPolicy(without_log=without_log, synced=synced)
         self._flusher = Flusher(
             patience=MAX_WAITING_SECONDS if synced else MAX_INTERVAL_WAITING_SECONDS,
             waiting=lambda: unflushed.base,
@@ -131,18 +129,22 @@ class Overlay:
         )
 
     def _begin(self) -> CommittedBuffer | None:
+        lease = self._lease
         with self._lock:
-            self._ended()
-            if self._lease.state is CLOSED:
+            if self._replaced or lease.taken:
+                self._ended()
+                lease.look_for_others()
+                if lease.is_kept() and lease.state is not DEFERRING:
+                    self._hand_over()
+            if lease.state is CLOSED:
                 return None  # the caller finds out why
-            self._lease.look_for_others()
-            if self._lease.is_kept() and self._lease.state is not DEFERRING:
-                self._hand_over()
             try:
-                self._lease.acquire()
-                base = self._choose_base()
+                lease.acquire()
+                base = self._unflushed.current()
+                if base is None or lease.state is not PASSING or not lease.is_shared():
+                    base = self._choose_base()
             except BaseException:
-                self._lease.release()
+                lease.release()
                 raise
             self._running = True
             return base
@@ -167,9 +169,7 @@ class Overlay:
                 lease.keep()
         return unflushed.open()
 
-    def commit(
-        self, tx: TransactionBuffer, publish: Callable[[], None], *, flushes: bool = True
-    ) -> bool:
+    def commit(self, tx: TransactionBuffer, publish: Publish, *, flushes: bool = True) -> bool:
         """Commits a transaction that `begin` was called for, and calls `publish` as soon as that
         is done. Returns whether Ctrl-C came when it was too late to undo the commit.
 
@@ -183,15 +183,21 @@ class Overlay:
                 if tx.notices or (tx.later_notices and lease.state is not DEFERRING):
                     self._choose_notices(tx)
                 base = self._unflushed.base
-                if writes and not tx.cleared and lease.state is DEFERRING and base is not None:
-                    record = log.record(writes)
+                state = lease.state
+                if writes and not tx.cleared and state in _LOGGING and base is not None:
+                    add: Callable[..., bool]
+                    if state is DEFERRING:
+                        record, add = log.record(writes), self._defer
+                    else:
+                        record, add = self._unflushed.record(tx, base), self._share
                     size = len(record)
                     if (
                         size <= MAX_DEFERRED_BYTES
                         and log.position + size <= log.end
                         and self._disk_space.take(len(writes), size)
                     ):
-                        return self._defer(tx, base, record, publish, flushes=flushes)
+                        interrupted = add(tx, base, record, publish)
+                        return self._flush_if_due(base, flushes=flushes) or interrupted
                 return self._commit_otherwise(tx, publish)
             finally:
                 self._running = False
@@ -210,7 +216,7 @@ class Overlay:
             self._replaced.pop().txn.abort()
         self._lease.release()
 
-    def _commit_otherwise(self, tx: TransactionBuffer, publish: Callable[[], None]) -> bool:
+    def _commit_otherwise(self, tx: TransactionBuffer, publish: Publish) -> bool:
         """Handles the unusual commits: those without writes, those that do not fit into the
         overlay, and those that other processes read from the log."""
         writes, log = tx.written, self._log
@@ -221,7 +227,7 @@ class Overlay:
         if tx.cleared or self._lease.state is FAILED or base is None:
             return self._commit_directly(tx, publish)
         if not writes and not shared:
-            return self._defer(tx, base, None, publish)
+            return self._defer(tx, base, None, publish) | self._flush_if_due(base)
         record = self._unflushed.record(tx, base) if shared else log.record(writes)
         if len(record) > MAX_DEFERRED_BYTES:
             return self._commit_directly(tx, publish)
@@ -230,9 +236,14 @@ class Overlay:
             return self._commit_otherwise(tx, publish)  # above another base
         if not self._disk_space.take(len(writes), len(record)):
             return self._commit_directly(tx, publish)
-        if not shared:
-            return self._defer(tx, base, record, publish)
-        position = log.position
+        interrupted = (self._share if shared else self._defer)(tx, base, record, publish)
+        return self._flush_if_due(base) or interrupted
+
+    def _share(
+        self, tx: TransactionBuffer, base: CommittedBuffer, record: bytes, publish: Publish
+    ) -> bool:
+        """Commits into the log that all processes read."""
+        position = self._log.position
         try:
             interrupted = self._unflushed.append(tx, base, record)
         except OSError:
@@ -241,7 +252,7 @@ class Overlay:
         if tx.notices:
             self._unflushed.tell_of_notices()
             self._notices.wake()
-        return self._flush_if_due(base) or interrupted
+        return interrupted
 
     def _choose_notices(self, tx: TransactionBuffer) -> None:
         """Drops notices without a subscriber. A process that is alone filters them for its own
@@ -255,13 +266,7 @@ class Overlay:
             tx.notices, tx.later_notices = [], NO_LATER_NOTICES
 
     def _defer(
-        self,
-        tx: TransactionBuffer,
-        base: CommittedBuffer,
-        record: bytes | None,
-        publish: Callable[[], None],
-        *,
-        flushes: bool = True,
+        self, tx: TransactionBuffer, base: CommittedBuffer, record: bytes | None, publish: Publish
     ) -> bool:
         """Commits into the overlay and the log, which no other process reads."""
         log = self._log
@@ -291,18 +296,11 @@ class Overlay:
                 return self._commit_without_log(tx, position, publish) or interrupted
         if tx.notices:
             self._notices.wake()
-        return self._flush_if_due(base, flushes=flushes) or interrupted
+        return interrupted
 
     def _flush_if_due(self, base: CommittedBuffer, *, flushes: bool = True) -> bool:
         """Flushes if enough commits wait. Returns whether Ctrl-C came."""
-        if not (
-            base.due
-            or self._disk_space.needed > self._most_reserved
-            or base.deleted > MAX_DELETED_IN_OVERLAY
-            or len(base.notices) > MAX_WAITING_KEYS
-            or base.notice_bytes > MAX_WAITING_NOTICE_BYTES
-            or (len(base.written) > MAX_WAITING_KEYS and (self._synced or base.end > BEGIN))
-        ):
+        if not (base.due or self._deferral.is_enough(base, self._disk_space.needed)):
             return False
         base.due = True
         if flushes:
@@ -314,9 +312,7 @@ class Overlay:
                 pass  # this commit is acknowledged; the next one that needs space gets the error
         return False
 
-    def _commit_without_log(
-        self, tx: TransactionBuffer, position: int, publish: Callable[[], None]
-    ) -> bool:
+    def _commit_without_log(self, tx: TransactionBuffer, position: int, publish: Publish) -> bool:
         """Commits `tx` after its record failed to be written, so that the log can't be trusted any
         more: LMDB gets `tx` with all waiting commits, which makes all records void."""
         self._lease.note_failure()
@@ -324,7 +320,7 @@ class Overlay:
             self._log.spoil(position)
         return self._commit_directly(tx, publish)
 
-    def _commit_directly(self, tx: TransactionBuffer, publish: Callable[[], None]) -> bool:
+    def _commit_directly(self, tx: TransactionBuffer, publish: Publish) -> bool:
         """Commits a transaction to LMDB's file at once, together with all waiting commits."""
         tx.make_notices(lambda topics: self._notices.is_heard())
         interrupted = self._write(tx, publish)
@@ -395,7 +391,7 @@ class Overlay:
         if self._write(None, lambda: None):
             raise KeyboardInterrupt
 
-    def _write(self, tx: WriteBuffer | None, publish: Callable[[], None]) -> bool:
+    def _write(self, tx: WriteBuffer | None, publish: Publish) -> bool:
         """Writes the waiting commits, and a transaction on top of them, in one LMDB commit, which
         makes all records of the log void. Returns whether Ctrl-C came too late to undo it."""
         base = self._unflushed.base
@@ -406,7 +402,7 @@ class Overlay:
         buffers = [buffer for buffer in (base, tx) if buffer is not None]
         return self._file_writer.commit(buffers, touch=touch, done=lambda: self._restart(publish))
 
-    def _restart(self, publish: Callable[[], None]) -> None:
+    def _restart(self, publish: Publish) -> None:
         """Starts over with an empty overlay after a commit to LMDB. It can be repeated."""
         self._log.empty()
         publish()

@@ -51,7 +51,9 @@ _END_AT: Final = _PAGE + 64  # on a page of its own: no record shares it
 _END: Final = slice(_END_AT, _END_AT + 16)  # the mark of the records, and where they end
 BEGIN: Final = 2 * _PAGE  # of the first record
 _HEAD: Final = struct.Struct("<IIQ")
+_HEAD_BYTES: Final = _HEAD.size
 _pack_head: Final = _HEAD.pack
+_unpack_head: Final = _HEAD.unpack_from
 _pack_end_into: Final = struct.Struct("<QQ").pack_into
 _unpack_end: Final = struct.Struct("<QQ").unpack
 _MASK: Final = 2**64 - 1
@@ -90,12 +92,12 @@ class FoundRecords(NamedTuple):
     lost: int = 0  # the least number of records that can't be used
 
 
-class NewRecord(NamedTuple):
-    """A record that another process has appended."""
+class NewRecords(NamedTuple):
+    """What other processes have appended, as one commit: nobody reads a state in between."""
 
     writes: Writes
     notices: list[Notice]
-    size: int  # in bytes
+    end: int  # the position in the log behind them
 
 
 class RedoLog:
@@ -286,24 +288,34 @@ class RedoLog:
         """Makes sure, as far as possible, that a record that could not be synced is never used."""
         _write(self._file, bytes(_HEAD.size), position)
 
-    def read_new(self, above: int, begin: int, end: int) -> list[NewRecord] | None:
+    def read_new(self, above: int, begin: int, end: int) -> NewRecords | None:
         """Returns the records between two positions that follow the LMDB commit `above`; None if
         they are incomplete."""
         content = os.pread(self._file, end - begin, begin)
         mark = self._mark_of(above)
-        step = _PAGE if self._synced else 1
-        records: list[NewRecord] = []
-        position = 0
-        while position < len(content):
-            body = _body(content, position, mark)
-            if body is None:
+        begin_checksum = mark & 0xFFFFFFFF
+        pad = _PAGE - 1 if self._synced else 0
+        writes: Writes = {}
+        notices: list[Notice] = []
+        position, size = 0, len(content)
+        while position < size:  # inlines `_body`: each process reads the records of all others
+            begin = position + _HEAD_BYTES
+            if begin > size:
                 return None
-            size = _HEAD.size + len(body)
-            size += -size % step
-            record = _shared(body)
-            records.append(NewRecord(record.writes, record.notices, size))
-            position += size
-        return records
+            length, checksum, found = _unpack_head(content, position)
+            end_of_body = begin + length
+            body = content[begin:end_of_body]
+            if found != mark or end_of_body > size or crc32(body, begin_checksum) != checksum:
+                return None
+            record = _decode(body)
+            if type(record) is SharedRecord:
+                writes.update(record.writes)
+                if record.notices:
+                    notices += record.notices
+            else:
+                writes.update(record)
+            position = (end_of_body + pad) & ~pad
+        return NewRecords(writes, notices, end)
 
     def read(self, above: int) -> FoundRecords:
         """Returns the records that a stopped process has left after an LMDB commit."""

@@ -6,6 +6,7 @@ one word, which is read and written atomically.
 shared     several processes have the store open
 kept       a process keeps the lease, and its commits wait in its memory
 holder     the process that holds the lease; if the lease is free, that process was killed
+turn       how many times the lease was taken
 listening  someone has subscribed to notices
 prepared   the number of the redo log whose blocks were written
 above      the LMDB commit that the records of the redo log follow
@@ -23,7 +24,7 @@ from holdfast.engine import folder
 
 FILE_NAME: Final = "sharing"
 _BYTES: Final = 4096
-_SHARED, _KEPT, _HOLDER, _LISTENING, _PREPARED, _ABOVE, _END, _APPENDED, _FAILED = range(9)
+_SHARED, _KEPT, _HOLDER, _LISTENING, _PREPARED, _ABOVE, _END, _APPENDED, _FAILED, _TURN = range(10)
 
 
 def _word(place: int) -> property:
@@ -69,6 +70,19 @@ class SharedState:
     prepared = _word(_PREPARED)
     above = _word(_ABOVE)
     failed = _flag(_FAILED)
+
+    def take_turn(self, process: int) -> tuple[int, int]:
+        """Notes that `process` holds the lease. Returns the process that was killed while it held
+        the lease before, or 0, and the number of this turn."""
+        words = self._words
+        killed = words[_HOLDER]
+        words[_HOLDER] = process
+        words[_TURN] = turn = words[_TURN] + 1
+        return killed, turn
+
+    def end_turn(self) -> None:
+        """Notes that the lease is released."""
+        self._words[_HOLDER] = 0
 
     def published(self) -> tuple[int, int]:
         """Returns an LMDB commit, and where the log records that follow it end.

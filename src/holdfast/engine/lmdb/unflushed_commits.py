@@ -92,6 +92,20 @@ class UnflushedCommits:
 
     # --- following others ------------------------------------------------------------------------
 
+    def current(self) -> CommittedBuffer | None:
+        """Returns the base if it has records and is known to have them all, because nobody else has
+        committed since this process did. Only for the lease holder."""
+        base, lease = self.base, self._lease
+        if (
+            base is None
+            or base.end == BEGIN
+            or not lease.has_missed_nothing()
+            or self._shared_state.appended() != (base.above, base.end)
+        ):
+            return None
+        lease.note_read()
+        return base
+
     def follow(self) -> CommittedBuffer | None:
         """Returns the base with every appended record, for the lease holder; None if LMDB has them
         all. They may not be on disk yet: a commit on top of them waits for them too."""
@@ -105,6 +119,7 @@ class UnflushedCommits:
                 self._drop()  # LMDB has committed, or records that failed to sync were withdrawn
             if above == last and end > BEGIN:
                 self._catch_up(above, end)
+            self._lease.note_read()
             return self.base  # it may have no record yet
 
     def newest(self) -> CommittedBuffer | UnflushedSnapshot | None:
@@ -192,13 +207,13 @@ class UnflushedCommits:
         """Adds the records up to `end`; False if LMDB has them by now. If this is interrupted, the
         base is dropped and read again later."""
         try:
-            records = self._log.read_new(base.above, base.end, end)
-            for record in records or ():
-                base.take_record(record)
+            begin = base.end
+            records = self._log.read_new(base.above, begin, end)
+            if records is not None:
+                base.take_records(records)
                 if base is self.base:
-                    self._disk_space.note(len(record.writes), record.size)
-            if base is self.base:
-                self._log.position = end
+                    self._disk_space.note(len(records.writes), end - begin)
+                    self._log.position = end
         except BaseException:
             self._forget(base)
             raise

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple, Protocol
 import lmdb
 
 from holdfast.engine.contract import COUNTER, Notice, Outcome, Reader
-from holdfast.engine.lmdb.redo_log import BEGIN, NewRecord, Writes
+from holdfast.engine.lmdb.redo_log import BEGIN, NewRecords, Writes
 from holdfast.engine.lmdb.transaction import LmdbReader, LmdbView, OnlyReads
 from holdfast.engine.notices import bytes_of
 from holdfast.engine.write_buffer import (
@@ -439,16 +439,18 @@ class CommittedBuffer(_UnflushedBuffer):
             if self.end == end:
                 self._keys = []  # an interrupted call may have left them incomplete
             self.end = end
-            self.add_notices(other.notices, noted)
-            self.take_unseen(other)
+            if other.notices:
+                self.add_notices(other.notices, noted)
+            self._take_writes(other.written, other.deletes)
             publish(self.above, end)
 
-    def take_record(self, record: NewRecord) -> None:
-        """Adds a commit of another process."""
+    def take_records(self, records: NewRecords) -> None:
+        """Adds commits of other processes."""
+        writes, notices, end = records
         with self._lock:
-            self._take_writes(record.writes, None in record.writes.values())
-            self.add_notices(record.notices)
-            self.end += record.size
+            self._take_writes(writes, None in writes.values())
+            self.add_notices(notices)
+            self.end = end
 
     def add_notices(self, notices: list[Notice], place: int | None = None) -> None:
         """Adds notices after the first `place` ones, so that it can be repeated."""
