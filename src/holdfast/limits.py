@@ -246,6 +246,7 @@ MAX_ATOMIC_LOAD_BYTES: Final = 64 * 1024 * 1024
 LOAD_STEP_ENTITIES: Final = 500  # loaded from a dump in one transaction
 MAX_SCHEMA_BYTES: Final = 1024 * 1024  # of the text of a schema
 SAMPLED_ENTITIES: Final = 100  # measured to estimate the size of their table
+MAX_ENTITY_NAME_LETTERS: Final = 255  # of a schema, table or column: they are part of keys and code
 MAX_SCHEMA_DEPTH: Final = 110  # a default of 100 levels, and the levels above it
 # of a schema file with its aliases expanded: about two seconds of reading
 MAX_SCHEMA_NODES: Final = 200_000

@@ -61,7 +61,13 @@ def test_a_default_that_does_not_fit_its_column_is_refused(body: str) -> None:
         ("schema: \ud800", "a.yaml:1: The schema is not UTF-8 text: surrogates not allowed at 8"),
         ("schema: s\ntables: [T]", "a.yaml:2: 'tables' must be a mapping, not a list"),
         ("schema: a-b", "a.yaml:1: Invalid name 'a-b' for a schema: it must begin with a letter"),
+        (
+            "schema: " + "s" * 256,
+            "a.yaml:1: The name 'ssssssssssssssssssss...' of a schema has 256",
+        ),
         ("schema: s\ntables:\n  1T:", "a.yaml:3: Invalid name '1T' for a table"),
+        ("schema: s\ntables:\n  " + "T" * 256 + ":", "a.yaml:3: The name 'TTTTTTTTTTTTTTTTTTTT..."),
+        (table("c" * 256 + ": {type: Int}"), "a.yaml:4: The name 'cccccccccccccccccccc...' of a"),
         ("schema: s\ntables:\n  T:\n  T:", "a.yaml:4: 'tables' has 'T' twice, first in line 3"),
         (table("_x: {type: Int}"), "a.yaml:4: Invalid name '_x' for a column"),
         (table("id: {type: Int}"), "a.yaml:4: A column of table T is called 'id'"),

@@ -22,6 +22,7 @@ from holdfast.entities.schema_text import Problem, SchemaText, SourcePlace, kind
 from holdfast.entities.schema_values import read_element
 from holdfast.entities.types import Misfit
 from holdfast.errors import InvalidEntitySchema
+from holdfast.limits import MAX_ENTITY_NAME_LETTERS
 
 NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
@@ -148,7 +149,13 @@ def _read_table(
 def _check_name(text: SchemaText, node: yaml.Node, name: str, what: str) -> None:
     if not NAME.fullmatch(name):
         rule = "it must begin with a letter and go on with letters, digits and underscores"
-        text.error(node, f"Invalid name '{name}' for a {what}: {rule}")
+        text.error(node, f"Invalid name '{name:.100}' for a {what}: {rule}")
+    elif len(name) > MAX_ENTITY_NAME_LETTERS:
+        text.error(
+            node,
+            f"The name '{name:.20}...' of a {what} has {len(name)} letters, "
+            f"at most {MAX_ENTITY_NAME_LETTERS} are allowed",
+        )
 
 
 def _loose(text: SchemaText, node: yaml.Node) -> Any:
