@@ -20,7 +20,7 @@ if not TYPE_CHECKING:  # where types are checked, a name that is not above is a 
 
     def __dir__() -> list[str]:
         """Returns the public names, for `dir` and for completion in a REPL."""
-        return sorted({*globals(), *__all__})
+        return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
 
     def __getattr__(name: str) -> Any:
         """Imports a public name when it is first used.
