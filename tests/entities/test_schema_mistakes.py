@@ -190,7 +190,7 @@ def test_a_text_that_unfolds_without_end_is_refused() -> None:
     [unfolded] = problems(bomb)
     [itself] = problems(table("x: &x {type: Map, default: *x}"))
 
-    assert "The schema unfolds to" in unfolded
+    assert "The schema expands to" in unfolded
     assert itself == "a.yaml:4: The schema contains itself, by an alias in its own anchor"
 
 
