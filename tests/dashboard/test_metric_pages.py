@@ -32,7 +32,7 @@ def stats(server: Server) -> Iterator[ClientSpace]:
         ("metrics/seconds?value=p99", "seconds, p99"),
         ("limits", "Checking counts nothing"),
         ("limits?condition=logins&limit=3&window=60&entity=user,ann", "would be allowed"),
-        ("limits?condition=logins&limit=many", "are numbers"),
+        ("limits?condition=logins&limit=many", "must be numbers"),
     ],
 )
 def test_a_page_shows_what_was_counted(

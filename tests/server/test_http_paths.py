@@ -216,7 +216,7 @@ def test_a_compressed_body_is_refused(server: Server) -> None:
 @pytest.mark.parametrize(
     ("sent", "said"),
     [
-        (b"*1\r\n$4\r\nPING\r\n", "this looks like RESP, and this port speaks plain HTTP"),
+        (b"*1\r\n$4\r\nPING\r\n", "this looks like RESP, but this port speaks plain HTTP"),
         (b"\x16\x03\x01\x02\x00\x01", "this looks like TLS, but this port speaks plain HTTP"),
         (b"\xff\r\n\r\n", "this is not a request of HTTP/1.1"),
         (

@@ -121,7 +121,7 @@ def test_a_weak_tag_is_good_enough_for_no_match_and_never_for_a_match(rows: Stor
 def test_a_tag_that_is_no_text_is_refused(rows: Store) -> None:
     tag: Any = 5
 
-    with pytest.raises(InvalidTableRequest, match="if_match is a text"):
+    with pytest.raises(InvalidTableRequest, match="if_match must be a text"):
         rows.tables.put("simple", KEY, if_match=tag)
-    with pytest.raises(InvalidTableRequest, match="if_none_match is a text"):
+    with pytest.raises(InvalidTableRequest, match="if_none_match must be a text"):
         rows.tables.delete("simple", KEY, if_none_match=tag)

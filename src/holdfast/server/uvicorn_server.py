@@ -383,7 +383,7 @@ class BoundedProtocol(DirectAnswers):
             forget_frames(self._refusal)  # which hold this connection
             self._refuse_in_turn(self._refusal)
         elif other is not None:
-            error = BadInput(f"this looks like {other}, and this port speaks plain HTTP")
+            error = BadInput(f"this looks like {other}, but this port speaks plain HTTP")
             self._refuse_in_turn(error)
         else:
             self._refuse_in_turn(BadInput("this is not a request of HTTP/1.1"))
