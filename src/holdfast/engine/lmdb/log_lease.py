@@ -17,7 +17,7 @@ Only the process that holds the lease may append to the redo log or commit to LM
 A process that is alone keeps the lease from its first commit that waits until nothing waits any
 more. Beside other processes it takes the lease for each commit, or group of them, and reads first
 what the others have appended to the log. The turns are counted: a process whose last turn was the
-one before has missed nothing, and need not look.
+one before has missed nothing, and reads nothing.
 """
 
 import enum
@@ -129,8 +129,9 @@ class LogLease:
         return self._turn <= self._read_turn + 1
 
     def note_read(self) -> None:
-        """Notes that this process has read everything that others have committed. Not before it
-        has: whoever is interrupted in between has to look again. Only for the lease holder."""
+        """Notes that this process has read everything that others have committed. Called only
+        afterwards, so that a process interrupted while reading reads again. Only for the lease
+        holder."""
         self._read_turn = self._turn
 
     def _settle(self) -> None:
