@@ -68,7 +68,7 @@ POINTS: list[tuple[type, str]] = [
     (OpenStore, "_join_log"),
     (OpenStore, "_replay"),
     (OpenStore, "_leave_folder"),
-    (OpenStore, "_look_if_alone"),
+    (OpenStore, "_note_if_alone"),
 ]
 
 

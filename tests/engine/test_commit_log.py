@@ -336,7 +336,7 @@ def test_a_subscriber_hears_of_every_commit_once_and_in_order(
                     engine.stats()
                 case "leave":  # as for a process that comes
                     with engine._overlay._lock:  # type: ignore[attr-defined]
-                        engine._overlay._hand_over()  # type: ignore[attr-defined]
+                        engine._overlay._release_kept_lease()  # type: ignore[attr-defined]
                 case "poll":
                     heard += [notice.payload for notice in subscription.poll()]
                     assert heard == made

@@ -26,15 +26,15 @@ def test_a_key_that_also_begins_a_range_is_forgotten_once_its_time_is_over(
     monkeypatch.setattr(contention, "time", watch)
     remembered = Contention()
     keys, pages = [b"a", b"a"], [RangeRead(b"a", b"b", 1)]
-    assert not remembered.among(keys, pages)
+    assert not remembered.contended_among(keys, pages)
 
     remembered.note([b"a"])
-    assert remembered.among(keys, pages)
-    assert not remembered.among([b"c"], [RangeRead(b"b", b"c", 1)])
+    assert remembered.contended_among(keys, pages)
+    assert not remembered.contended_among([b"c"], [RangeRead(b"b", b"c", 1)])
     watch.now += CONTENDED_SECONDS + 0.1
 
-    assert not remembered.among(keys, pages)
-    assert not remembered.among(keys, pages)
+    assert not remembered.contended_among(keys, pages)
+    assert not remembered.contended_among(keys, pages)
 
 
 def test_a_key_that_two_turns_in_a_row_found_unchanged_is_contended_no_more() -> None:
@@ -45,7 +45,7 @@ def test_a_key_that_two_turns_in_a_row_found_unchanged_is_contended_no_more() ->
     remembered.note([b"b"])
     remembered.note_quiet([b"a", b"b"])
 
-    assert remembered.among([b"a", b"b"], []) == [b"b"]
+    assert remembered.contended_among([b"a", b"b"], []) == [b"b"]
 
 
 def test_a_habit_lasts_as_long_as_all_its_keys_are_contended() -> None:

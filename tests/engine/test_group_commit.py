@@ -50,7 +50,7 @@ class Line:
         inside.wait()
 
     def transact(self, name: str) -> None:
-        self._line_up(lambda: self.engine.transact(lambda tx: self.log.append(name)))
+        self._enqueue(lambda: self.engine.transact(lambda tx: self.log.append(name)))
 
     def transaction(self, name: str) -> None:
         def block() -> None:
@@ -59,16 +59,16 @@ class Line:
                 time.sleep(0)  # others might slip in here
                 self.log.append(f"{name} ends")
 
-        self._line_up(block)
+        self._enqueue(block)
 
     def close(self) -> None:
         def close() -> None:
             self.engine.close()
             self.log.append("closed")
 
-        self._line_up(close)
+        self._enqueue(close)
 
-    def _line_up(self, call: object) -> None:
+    def _enqueue(self, call: object) -> None:
         waiting = self.engine._group_commit._waiting  # type: ignore[attr-defined]  # nothing else tells that it waits
         self._futures.append(self._pool.submit(call))  # type: ignore[arg-type]
         self._length += 1

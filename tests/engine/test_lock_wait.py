@@ -27,7 +27,7 @@ def hold(path: str, what: str, connection: Connection) -> None:
     engine = open_engine(path, durability=durability)
     engine.transact(lambda tx: tx.put(b"key", b"value"))
     if what == "a commit to LMDB":
-        engine._overlay._hand_over()  # type: ignore[attr-defined]
+        engine._overlay._release_kept_lease()  # type: ignore[attr-defined]
         txn = engine._env.begin(write=True)  # type: ignore[attr-defined]
         assert txn
     elif what != "the lease":

@@ -51,7 +51,7 @@ class Process:
             self.shared_state,
             synced=synced,
             look_seconds=3600.0,
-            look_if_alone=lambda: None,
+            note_if_alone=lambda: None,
         )
 
     def holds_the_lock(self) -> bool:
@@ -100,7 +100,7 @@ def test_the_lease_is_kept_from_the_first_commit_that_waits_until_another_proces
     assert keep(process)
     assert (lease.state, shared_state.kept, process.holds_the_lock()) == (DEFERRING, True, True)
     shared_state.shared = True
-    lease.look_for_others()
+    lease.note_other_processes()
     assert (lease.state, process.holds_the_lock()) == (YIELDING, True)
     lease.leave()
 
@@ -204,10 +204,10 @@ def test_a_process_that_was_interrupted_before_it_had_read_everything_looks_agai
 def test_a_process_that_gives_up_waiting_stops_nothing(process: Process) -> None:
     assert keep(process)
     process.shared_state.shared = True
-    process.lease.look_for_others()
+    process.lease.note_other_processes()
 
     process.shared_state.shared = False
-    process.lease.look_for_others()
+    process.lease.note_other_processes()
 
     assert process.lease.state is DEFERRING
 
@@ -259,7 +259,7 @@ STEPS: dict[str, Callable[[Process], object]] = {
     "release": lambda process: process.lease.release(),
     "come": lambda process: setattr(process.shared_state, "shared", True),
     "go": lambda process: setattr(process.shared_state, "shared", False),
-    "look": lambda process: process.lease.look_for_others(),
+    "look": lambda process: process.lease.note_other_processes(),
     "fail": lambda process: process.lease.note_failure(),
     "leave": leave,
 }

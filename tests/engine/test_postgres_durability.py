@@ -305,7 +305,7 @@ def test_a_commit_wakes_those_who_listen_and_nobody_else(
     is_early: bool, engine: RemoteEngine, url: str, sent: list[str]
 ) -> None:
     backend: Any = engine.backend
-    backend.is_early = lambda space: is_early
+    backend.releases_before_sync = lambda space: is_early
     with psycopg.connect(url, autocommit=True) as listener:
         listener.execute(f"LISTEN {CHANNEL}")
         engine.transact(write, space=SPACE)
@@ -353,7 +353,7 @@ class TestConformanceWithCommitsThatWait(Conformance):
         engine = opened(url)
         backend: Any = engine.backend
         assert backend.flushes
-        backend.is_early = lambda space: request.param != "alone"
+        backend.releases_before_sync = lambda space: request.param != "alone"
         yield engine
         assert engine.check() == []
         engine.close()

@@ -181,7 +181,7 @@ def test_a_view_that_waited_while_the_lease_was_given_away_flushes_nothing(tmp_p
         lock.acquire()
         seen = pool.submit(look, engine)  # would flush, and finds the lock taken
         assert lock.awaited.wait(timeout=60)
-        overlay._hand_over()
+        overlay._release_kept_lease()
         other = start(write_when_told, str(tmp_path), "interval")
         assert other.receive() == "committed"
         assert other.receive() == "holds the lease"

@@ -129,7 +129,7 @@ class Folder:
         held."""
         return lock_wait.try_lock(self._users)
 
-    def stay(self) -> None:
+    def stay_registered(self) -> None:
         """Remains a user of the store after `is_ours_alone`."""
         fcntl.flock(self._users, fcntl.LOCK_SH)
 
@@ -157,7 +157,7 @@ class Folder:
                     f"and can't be opened with {self.durability!r} at the same time",
                     hint="Give all processes on one folder the same durability.",
                 )
-        self.stay()
+        self.stay_registered()
 
     def take_lease(self, *, wait: bool) -> bool:
         """Takes the lease: only its holder may commit."""
@@ -202,7 +202,7 @@ class Folder:
     def unlock_syncing(self) -> None:
         fcntl.flock(self._syncing, fcntl.LOCK_UN)
 
-    def tell_of_notices(self) -> None:
+    def wake_notice_listeners(self) -> None:
         """Wakes the processes that wait for notices: they watch the file of the lease. If the disk
         is full, they notice at their next poll."""
         with suppress(OSError):

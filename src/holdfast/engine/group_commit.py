@@ -73,10 +73,12 @@ class GroupCommit:
         Whatever happens in it or after it, `leave` follows, unless the group was empty.
         """
         if self._waiting or self._leading.setdefault(None, request) is not request:
-            return self._line_up(request, last)
+            return self._enqueue(request, last)
         if self._closed is not None and not last:
             raise self._closed.with_traceback(None)  # one shared error must not collect frames
-        return [request] if self._group_wait is None else self._lead(request, self._group_wait, 1)
+        if self._group_wait is None:
+            return [request]
+        return self._gather_expected(request, self._group_wait, 1)
 
     def take_free(self, request: CommitRequest) -> bool:
         """Takes the turn if nobody has it or waits for it, and returns whether it did; then `leave`
@@ -88,7 +90,7 @@ class GroupCommit:
         self._begun = time.perf_counter()
         return True
 
-    def _line_up(self, request: CommitRequest, last: bool) -> list[CommitRequest]:
+    def _enqueue(self, request: CommitRequest, last: bool) -> list[CommitRequest]:
         with self._lock:
             if self._closed is not None and not last:
                 raise self._closed.with_traceback(None)
@@ -98,16 +100,17 @@ class GroupCommit:
             )
             request.close_gate()
             self._waiting.append(request)
-            self._appoint()  # the last leader may have left just now without seeing this request
+            # The last leader may have left just now without seeing this request.
+            self._grant_free_turn()
         request.wait_at_gate()
         if self._leading.get(None) is not request:
             return []
         if self._group_wait is not None:
-            return self._lead(request, self._group_wait, 0)
+            return self._gather_expected(request, self._group_wait, 0)
         with self._lock:
             return self._group_of(request)
 
-    def _lead(
+    def _gather_expected(
         self, request: CommitRequest, group_wait: GroupWait, beside: int
     ) -> list[CommitRequest]:
         """Leads a group: waits for the expected requests, then returns them; `beside` counts those
@@ -167,9 +170,9 @@ class GroupCommit:
         while True:
             with self._lock:
                 if leading.get(None) is request:
-                    self._pass_on(request)
+                    self._pass_turn(request)
                     return
-                self._appoint()
+                self._grant_free_turn()
                 if request in self._waiting:
                     self._waiting.remove(request)
                     return
@@ -190,7 +193,7 @@ class GroupCommit:
         if leading is not None and leading.thread == threading.get_ident():
             raise RuntimeError(why)
 
-    def _pass_on(self, request: CommitRequest) -> None:
+    def _pass_turn(self, request: CommitRequest) -> None:
         if self._is_first(request):  # interrupted while it woke
             self._waiting.popleft()
         for other in reversed(self._group):
@@ -202,11 +205,11 @@ class GroupCommit:
         self._group = []
         if self._waiting:
             self._leading[None] = self._waiting[0]
-            self._appoint()
+            self._grant_free_turn()
         else:
             del self._leading[None]
 
-    def _appoint(self) -> None:
+    def _grant_free_turn(self) -> None:
         """Gives a free turn to the first request in the queue, and wakes it if it got the turn."""
         if self._waiting:
             first = self._waiting[0]

@@ -55,7 +55,7 @@ class NoticeHub:
         self._thread: threading.Thread | None = None
         self._closed = False
 
-    def is_heard(self) -> bool:
+    def has_listeners(self) -> bool:
         """Returns whether anyone in this process listens."""
         return bool(self._subscriptions)
 

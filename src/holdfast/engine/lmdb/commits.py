@@ -32,7 +32,7 @@ from holdfast.engine.lmdb.write_buffers import (
     ShortBuffer,
     TooLong,
     TransactionBuffer,
-    somebody_hears,
+    assume_a_listener,
 )
 from holdfast.errors import HoldfastError, StoreFull, StoreUnusable
 from holdfast.limits import GROUPS_APART_AFTER_FAILURE, MAX_SHORT_OPERATIONS
@@ -192,7 +192,7 @@ class Commits:
             if overlay is not None and base is not None:
                 draft = TransactionBuffer(base, space, self._clock(), base.written, base.seen)
                 yield draft
-                if overlay.commit(draft, _tell_no_one):
+                if overlay.commit(draft, _do_nothing):
                     self.interrupted = True
                 self.groups += 1
                 return
@@ -207,7 +207,7 @@ class Commits:
             except BaseException:
                 txn.abort()
                 raise
-            self._commit(txn, tx.notices, _tell_no_one, tx.writes)
+            self._commit(txn, tx.notices, _do_nothing, tx.writes)
         finally:
             self._end_deferred()
         self.groups += 1
@@ -270,11 +270,9 @@ class Commits:
                 return outcome
             tx = TransactionBuffer(base, space, self._clock(), base.written, base.seen)
             outcome = Outcome(work(tx))
-            # Inlines `_telling`.
+            # Inlines `_outcome_callback`.
             tell = (
-                _tell_no_one
-                if request is None
-                else partial(setattr, request, "outcomes", [outcome])
+                _do_nothing if request is None else partial(setattr, request, "outcomes", [outcome])
             )
             if overlay.commit(tx, tell):
                 self.interrupted = True
@@ -299,7 +297,7 @@ class Commits:
         except BaseException:
             txn.abort()
             raise
-        self._commit(txn, tx.notices, _telling(request, outcome), tx.writes)
+        self._commit(txn, tx.notices, _outcome_callback(request, outcome), tx.writes)
         return outcome
 
     # --- several ---------------------------------------------------------------------------------
@@ -313,7 +311,7 @@ class Commits:
                 together = TransactionBuffer(LmdbReader(txn, b"", 0.0), b"", 0.0)
                 outcomes = [self._run_stacked(together, work, space) for work, space in steps]
                 write_out(txn, self._data, together)
-                together.make_notices(somebody_hears)
+                together.make_notices(assume_a_listener)
             except BaseException:
                 txn.abort()
                 raise
@@ -412,11 +410,11 @@ def _publish(group: Group, outcomes: list[Outcome[Any]]) -> None:
         begin = end
 
 
-def _telling(request: CommitRequest | None, outcome: Outcome[Any]) -> Callable[[], None]:
+def _outcome_callback(request: CommitRequest | None, outcome: Outcome[Any]) -> Callable[[], None]:
     """Returns the callback that tells the caller of a single transaction; without a request, the
     caller is told later."""
-    return _tell_no_one if request is None else partial(setattr, request, "outcomes", [outcome])
+    return _do_nothing if request is None else partial(setattr, request, "outcomes", [outcome])
 
 
-def _tell_no_one() -> None:
+def _do_nothing() -> None:
     """Does nothing: the caller of a block waits by itself."""

@@ -80,7 +80,7 @@ class DiskWait:
             return
         try:
             with suppress(HoldfastError):
-                if self.publish(self._unflushed.base, _tell_no_one, write):
+                if self.publish(self._unflushed.base, _do_nothing, write):
                     raise KeyboardInterrupt
         finally:
             lease.release()
@@ -122,10 +122,10 @@ class DiskWait:
         except HoldfastError:
             self._shared_state.take_back()
             with suppress(OSError):
-                self._log.spoil(max(BEGIN, self._shared_state.published()[1]))
+                self._log.invalidate(max(BEGIN, self._shared_state.published()[1]))
             self._unflushed.drop()
             raise
 
 
-def _tell_no_one() -> None:
+def _do_nothing() -> None:
     """Does nothing: a failed transaction has nothing to publish."""

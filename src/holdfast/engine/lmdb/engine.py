@@ -29,7 +29,7 @@ from holdfast.engine.group_wait import GroupWait
 from holdfast.engine.lmdb import backup, file_checks
 from holdfast.engine.lmdb.commits import Commits
 from holdfast.engine.lmdb.environment import DATA_FILE, explain
-from holdfast.engine.lmdb.open_store import OpenStore, keep_for_ever
+from holdfast.engine.lmdb.open_store import OpenStore, never_finalize
 from holdfast.engine.lmdb.transaction import LmdbView
 from holdfast.engine.lmdb.write_buffers import UnflushedView
 from holdfast.engine.notices import notice_filter
@@ -376,7 +376,7 @@ class _View(LmdbView):
     def __enter__(self) -> Reader:
         engine, guard = self._engine, self._guard
         overlay = engine._overlay
-        waiting = self._waiting = None if overlay is None else overlay.look()
+        waiting = self._waiting = None if overlay is None else overlay.unflushed_for_view()
         txn = self._txn = engine._begin_snapshot()
         self._get = txn.get
         self.now = engine._clock()
@@ -403,7 +403,7 @@ class _View(LmdbView):
         engine = self._engine
         overlay = engine._overlay
         if engine._unusable is not None or (
-            (None if overlay is None else overlay.look()) is not self._waiting
+            (None if overlay is None else overlay.unflushed_for_view()) is not self._waiting
         ):
             return False
         newest = (
@@ -420,7 +420,7 @@ class _View(LmdbView):
         traceback: TracebackType | None,
     ) -> None:
         if self._engine._unusable is not None and self._engine.is_forked():
-            keep_for_ever(self._txn)
+            never_finalize(self._txn)
         else:
             self._txn.abort()
         if error is not None and isinstance(error, lmdb.Error):

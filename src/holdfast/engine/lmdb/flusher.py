@@ -20,12 +20,12 @@ class Flusher:
         *,
         patience: float,
         waiting: Callable[[], CommittedBuffer | None],
-        look: Callable[[], None],
+        check_for_others: Callable[[], None],
         flush: Callable[[bool], bool],
     ) -> None:
         self._patience = patience
         self._waiting = waiting
-        self._look = look
+        self._check_for_others = check_for_others
         self._flush = flush  # takes whether a flush is due, returns whether to look again
         self._awake = threading.Event()
         self._stopped = threading.Event()
@@ -53,7 +53,7 @@ class Flusher:
             self._awake.clear()  # first of all, so that no later call is missed
             if self._stopped.wait(FLUSH_SECONDS):
                 return
-            self._look()
+            self._check_for_others()
             waiting = self._waiting()
             due = waiting is None or self._is_due(waiting)
             if due and waiting is not None:

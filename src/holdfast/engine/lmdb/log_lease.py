@@ -79,7 +79,7 @@ class LogLease:
         *,
         synced: bool,
         look_seconds: float,
-        look_if_alone: Callable[[], None],
+        note_if_alone: Callable[[], None],
     ) -> None:
         self.state = PASSING
         self.taken = False  # this process holds the lease at this moment
@@ -91,7 +91,7 @@ class LogLease:
         self._shared_state = shared_state
         self._synced = synced
         self._look_seconds = look_seconds
-        self._look_if_alone = look_if_alone
+        self._note_if_alone = note_if_alone
         self._next_look = 0.0
         self._process = os.getpid()
         self._is_settled = False  # LMDB's last commit is known to be whole, and on disk
@@ -169,7 +169,7 @@ class LogLease:
         if now < self._next_look:
             return True
         self._next_look = now + self._look_seconds
-        self._look_if_alone()
+        self._note_if_alone()
         return bool(self._shared_state.shared)
 
     def keep(self) -> bool:
@@ -205,14 +205,14 @@ class LogLease:
         """Returns whether any process has written to the log before."""
         return bool(self._shared_state.prepared == self._log.number)
 
-    def others_have_come_or_gone(self) -> bool:
-        """Returns whether `look_for_others` would change the state. May be called without the
+    def have_other_processes_changed(self) -> bool:
+        """Returns whether `note_other_processes` would change the state. May be called without the
         lock."""
         return self.state is (DEFERRING if self._shared_state.shared else YIELDING)
 
-    def look_for_others(self) -> None:
+    def note_other_processes(self) -> None:
         """Notes that another process now waits for the lease, or no longer does."""
-        if self.others_have_come_or_gone():
+        if self.have_other_processes_changed():
             self._become(YIELDING if self.state is DEFERRING else DEFERRING)
 
     def note_end(self) -> None:

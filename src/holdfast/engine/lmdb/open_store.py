@@ -177,7 +177,7 @@ class OpenStore:
             self.shared_state,
             synced=self._syncs,
             look_seconds=self._checkpoint_seconds,
-            look_if_alone=self._look_if_alone,
+            note_if_alone=self._note_if_alone,
         )
         unflushed = UnflushedCommits(
             self.env,
@@ -302,7 +302,7 @@ class OpenStore:
 
     # --- beside other processes -------------------------------------------------------------------
 
-    def _look_if_alone(self) -> None:
+    def _note_if_alone(self) -> None:
         """Notes that the other processes have left, so that commits may be deferred again."""
         if self.shared_state is None or not self.folder.try_lock_opening():
             return
@@ -311,7 +311,7 @@ class OpenStore:
                 self.env.reader_check()
                 self.shared_state.shared = False
         finally:
-            self.folder.stay()
+            self.folder.stay_registered()
             self.folder.unlock_opening()
 
     def _read_by_all(self) -> int | None:
@@ -415,15 +415,15 @@ class OpenStore:
         """Releases the folder in a forked child, and nothing that the parent still uses."""
         self.notices.forked()
         self.folder.close()
-        keep_for_ever(self.env)
+        never_finalize(self.env)
         if self.checkpointer is not None:
-            keep_for_ever(self.checkpointer.pin)
+            never_finalize(self.checkpointer.pin)
         if self.overlay is not None:
             for txn in self.overlay.forked():
-                keep_for_ever(txn)
+                never_finalize(txn)
 
 
-def keep_for_ever(thing: object) -> None:
+def never_finalize(thing: object) -> None:
     """Lets a forked child exit without cleaning up what it has inherited.
 
     LMDB's reader table is shared memory: a child that closed the parent's transactions would free

@@ -37,7 +37,7 @@ from holdfast.engine.lmdb.write_buffers import (
     CommittedBuffer,
     TransactionBuffer,
     UnflushedSnapshot,
-    somebody_hears,
+    assume_a_listener,
 )
 from holdfast.engine.notices import NoticeHub
 from holdfast.engine.write_buffer import WriteBuffer
@@ -95,7 +95,7 @@ class Overlay:
         self._flusher = Flusher(
             patience=MAX_WAITING_SECONDS if synced else MAX_INTERVAL_WAITING_SECONDS,
             waiting=lambda: unflushed.base,
-            look=self._look_around,
+            check_for_others=self._check_for_others,
             flush=self._flush_waiting,
         )
         unflushed.on_open = self._flusher.wake
@@ -108,8 +108,8 @@ class Overlay:
 
         Without `waits`, None means that nothing has begun.
         """
-        # The order matters, as this runs without the lock: `_hand_over` removes the base before it
-        # checks whether someone is running.
+        # The order matters, as this runs without the lock: `_release_kept_lease` removes
+        # the base before it checks whether someone is running.
         self._running = True
         base = self._unflushed.base
         if base is not None and self._lease.state is DEFERRING:
@@ -133,9 +133,9 @@ class Overlay:
         with self._lock:
             if self._replaced or lease.taken:
                 self._ended()
-                lease.look_for_others()
+                lease.note_other_processes()
                 if lease.is_kept() and lease.state is not DEFERRING:
-                    self._hand_over()
+                    self._release_kept_lease()
             if lease.state is CLOSED:
                 return None  # the caller finds out why
             try:
@@ -250,7 +250,7 @@ class Overlay:
             return self._commit_without_log(tx, position, publish)
         interrupted |= self._disk_wait.publish(base, publish, self._write)
         if tx.notices:
-            self._unflushed.tell_of_notices()
+            self._unflushed.wake_notice_listeners()
             self._notices.wake()
         return interrupted
 
@@ -258,10 +258,10 @@ class Overlay:
         """Drops notices without a subscriber. A process that is alone filters them for its own
         subscribers later, once the commit is visible."""
         if self._lease.is_kept():
-            if not self._notices.is_heard():
+            if not self._notices.has_listeners():
                 tx.notices = []
         elif self._shared_state.listening:
-            tx.make_notices(somebody_hears)
+            tx.make_notices(assume_a_listener)
         else:
             tx.notices, tx.later_notices = [], NO_LATER_NOTICES
 
@@ -281,7 +281,7 @@ class Overlay:
                 take(tx)
                 # Not before the commit is visible: a subscriber that comes after this check then
                 # reads the committed state.
-                if tx.later_notices and self._notices.is_heard():
+                if tx.later_notices and self._notices.has_listeners():
                     tx.make_notices(self._notices.may_want)
                 if tx.notices:
                     tx.notices = self._notices.heard(tx.notices)
@@ -317,12 +317,12 @@ class Overlay:
         more: LMDB gets `tx` with all waiting commits, which makes all records void."""
         self._lease.note_failure()
         with suppress(OSError):
-            self._log.spoil(position)
+            self._log.invalidate(position)
         return self._commit_directly(tx, publish)
 
     def _commit_directly(self, tx: TransactionBuffer, publish: Publish) -> bool:
         """Commits a transaction to LMDB's file at once, together with all waiting commits."""
-        tx.make_notices(lambda topics: self._notices.is_heard())
+        tx.make_notices(lambda topics: self._notices.has_listeners())
         interrupted = self._write(tx, publish)
         self._unflushed.flushed = (-1, {})  # this LMDB commit holds more than the base
         self._disk_space.forget()
@@ -359,7 +359,7 @@ class Overlay:
         finally:
             self._lease.release()
 
-    def look(self) -> UnflushedSnapshot | None:
+    def unflushed_for_view(self) -> UnflushedSnapshot | None:
         """Returns the commits that a view must read on top of the snapshot that it takes next. If
         that snapshot is newer than their `above`, it has all of them."""
         self._deferral.viewed = True
@@ -417,7 +417,7 @@ class Overlay:
 
     # --- the lease -------------------------------------------------------------------------------
 
-    def _hand_over(self) -> None:
+    def _release_kept_lease(self) -> None:
         """Stops keeping the lease, unless a commit is running."""
         if not self._lease.is_kept() or self._running:
             return
@@ -430,11 +430,11 @@ class Overlay:
             base.txn.abort()
         self._lease.leave()
 
-    def _look_around(self) -> None:
+    def _check_for_others(self) -> None:
         """Looks for other processes; called by the flusher's thread."""
-        if self._lease.others_have_come_or_gone():
+        if self._lease.have_other_processes_changed():
             with self._lock:
-                self._lease.look_for_others()
+                self._lease.note_other_processes()
         if self._synced and self._lock.acquire(blocking=False):
             self._lease.note_end()
             self._lock.release()
@@ -447,7 +447,7 @@ class Overlay:
             with suppress(HoldfastError):  # a full disk; the next try may succeed
                 if lease.is_kept():
                     if due or lease.state is not DEFERRING:
-                        self._hand_over()
+                        self._release_kept_lease()
                         if lease.is_kept():
                             self._flush()
                 elif not self._running:
@@ -467,7 +467,7 @@ class Overlay:
         with self._lock:
             is_flushed = False
             try:
-                if self._lease.is_kept() or self._unflushed.look() is not None:
+                if self._lease.is_kept() or self._unflushed.unflushed_for_view() is not None:
                     self._flush_now(wait=False)  # the lease holder has the same commits to flush
                 is_flushed = True
             finally:

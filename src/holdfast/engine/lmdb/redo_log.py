@@ -284,7 +284,7 @@ class RedoLog:
         """Records where the records that follow the LMDB commit `above` end."""
         _pack_end_into(self._map, _END_AT, self._mark_of(above), end)
 
-    def spoil(self, position: int) -> None:
+    def invalidate(self, position: int) -> None:
         """Makes sure, as far as possible, that a record that could not be synced is never used."""
         _write(self._file, bytes(_HEAD.size), position)
 

@@ -57,7 +57,7 @@ class UnflushedCommits:
         self._folder = folder
         self._lease = lease
         self._synced = synced
-        self.on_open: Callable[[], None] = _tell_no_one
+        self.on_open: Callable[[], None] = _do_nothing
         self._outdated = -1  # a published LMDB commit that is no longer the last one
         self._lock = threading.Lock()  # held for moments, and never while the disk is waited for
 
@@ -131,14 +131,14 @@ class UnflushedCommits:
             if state is not PASSING and state is not FAILED:
                 return self.base
             try:
-                frozen = self.look()
+                frozen = self.unflushed_for_view()
             except (OSError, ValueError, LogDamaged):
                 if lease.state is not CLOSED:  # which closes the files, too
                     raise
             if lease.state is state:  # otherwise the published records may have been withdrawn
                 return frozen
 
-    def look(self) -> UnflushedSnapshot | None:
+    def unflushed_for_view(self) -> UnflushedSnapshot | None:
         """Returns the published commits, for a view that takes its snapshot next. They apply only
         if that snapshot is the one that they follow; None if it will have them all."""
         above, end = self._shared_state.published()
@@ -154,9 +154,9 @@ class UnflushedCommits:
             if frozen.end == end or not self._synced:
                 return frozen
         with self._lock:
-            return self._look_again(above, end)
+            return self._refresh_published(above, end)
 
-    def _look_again(self, above: int, end: int) -> UnflushedSnapshot | None:
+    def _refresh_published(self, above: int, end: int) -> UnflushedSnapshot | None:
         base = self.base
         if base is None or base.above != above or base.end <= end:
             base = self._catch_up(above, end)
@@ -262,9 +262,9 @@ class UnflushedCommits:
                 self.drop()
                 raise
 
-    def tell_of_notices(self) -> None:
+    def wake_notice_listeners(self) -> None:
         """Wakes the processes that wait for notices."""
-        self._folder.tell_of_notices()
+        self._folder.wake_notice_listeners()
 
     # --- its end ---------------------------------------------------------------------------------
 
@@ -311,5 +311,5 @@ class UnflushedCommits:
         return [base.txn for base in (self.base, self._behind) if base is not None]
 
 
-def _tell_no_one() -> None:
+def _do_nothing() -> None:
     """Does nothing: the default until a flusher asks to be woken."""

@@ -56,7 +56,7 @@ class LaterNotices(NamedTuple):
 NO_LATER_NOTICES: Final[list[LaterNotices]] = []  # never changed, only replaced
 
 
-def somebody_hears(topic_prefix: str) -> bool:
+def assume_a_listener(topic_prefix: str) -> bool:
     """Returns True: other processes have the store open, and may subscribe to anything."""
     return True
 
@@ -173,11 +173,11 @@ class TransactionBuffer(WriteBuffer):
             self.later_notices = self.later_notices + moved
         self.notices += other.notices
 
-    def make_notices(self, is_heard: Callable[[str], bool]) -> None:
+    def make_notices(self, has_listeners: Callable[[str], bool]) -> None:
         """Creates the notices that somebody listens for. If interrupted, it can be called again."""
         notices = self.notices
         for position, topic_prefix, space, make in reversed(self.later_notices):
-            if is_heard(topic_prefix):
+            if has_listeners(topic_prefix):
                 made = [addressed(notice, space) for notice in make()]
                 notices = notices[:position] + made + notices[position:]
         self.notices, self.later_notices = notices, NO_LATER_NOTICES

@@ -242,7 +242,7 @@ class PostgresBackend:
                 hint="Choose prefixes of which none begins with another.",
             )
 
-    def is_early(self, space: "KnownSpace") -> bool:
+    def releases_before_sync(self, space: "KnownSpace") -> bool:
         """Returns whether the next commit should release its space before it is on the disk. Where
         nobody else writes that would help no one, and the second wait costs a sixth of a commit."""
         return space.is_shared if self.flushes else self.early

@@ -89,9 +89,9 @@ class ConnectionPool:
         """Keeps connections open in a child process: closing its copies would end the parent's."""
         self._closed = True
         for connection in self._idle:
-            keep_for_ever(connection)
+            never_finalize(connection)
 
 
-def keep_for_ever(thing: object) -> None:
+def never_finalize(thing: object) -> None:
     """Keeps an inherited object alive in a forked child, so that its clean-up never runs there."""
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 _STATEMENT_BYTES: Final = 16 * 1024 * 1024  # of pairs in one statement; a message ends at 1 GB
 _BAD_COUNTER: Final = {"22003", "23514"}  # out of range; neither a value nor a number
-_IN_THE_WAY: Final = {"40001", "40P01", "55P03", functions.CONFLICT_STATE}
+_CONFLICT_STATES: Final = {"40001", "40P01", "55P03", functions.CONFLICT_STATE}
 _TRUE, _FALSE = b"\1", b"\0"
 _MADE: Final = INT4.pack(functions.MADE_PART)
 _NOBODY: Final = INT8.pack(0)
@@ -124,7 +124,7 @@ class PostgresSession:
             replies = connection.exchange()[-1]
         except StatementRefused as error:
             connection.broken = True  # and with it the snapshot
-            if error.state in _IN_THE_WAY:
+            if error.state in _CONFLICT_STATES:
                 raise Conflicted from error
             raise self._backend.explain(error) from error
         except BaseException:
@@ -188,7 +188,7 @@ class PostgresSession:
                 self._reading = False
             if not connection.enrolled:
                 connection.enrol()
-            early = self._backend.is_early(known)
+            early = self._backend.releases_before_sync(known)
             noted = msgspec.msgpack.encode(commit.notices) if commit.notices else None
             answer = self._send_commit(connection, commit, version, noted, asked, early)
             if answer.get_value(0, 0) != _MADE:
@@ -294,7 +294,7 @@ class PostgresSession:
         if error.statement is sql.ENROL or error.state == functions.FORGOTTEN_STATE:
             connection.broken = True  # it was forgotten: a new one gets a new number
             return ConnectionLost(str(error))
-        if error.state in _IN_THE_WAY:
+        if error.state in _CONFLICT_STATES:
             return Conflicted()
         if commit.adds and error.state in _BAD_COUNTER:
             return AddRefused()

@@ -58,7 +58,7 @@ class Contention:
             else:
                 self._forget(key)
 
-    def among(self, keys: Iterable[bytes], pages: Iterable[RangeRead]) -> list[bytes]:
+    def contended_among(self, keys: Iterable[bytes], pages: Iterable[RangeRead]) -> list[bytes]:
         """Returns those of these keys, and starts of ranges, for which conflicts are expected."""
         hot = self._until
         if not hot:
@@ -100,7 +100,9 @@ class Contention:
     def habit(self, space: bytes, kind: str) -> Habit | None:
         """Returns the habit of a kind, as long as all its keys are contended."""
         habit = self._habits.get((space, kind))
-        if habit is not None and len(self.among(habit.contended, ())) < len(habit.contended):
+        if habit is not None and len(self.contended_among(habit.contended, ())) < len(
+            habit.contended
+        ):
             self.forget_habit(space, kind)
             return None
         return habit

@@ -23,8 +23,8 @@ from holdfast.engine.remote.protocol import (
     Conflicted,
     ConnectionLost,
     RangeRead,
-    TakingTurns,
-    Trying,
+    TrialCommitSession,
+    TurnBackend,
     Unsettled,
 )
 from holdfast.engine.remote.read_cache import GuessedTooLong, ReadCache
@@ -115,7 +115,7 @@ class GroupRunner:
         self._wake = wake  # called after a commit with notices
         self._memories = RememberedSpaces()
         self._contention = Contention()
-        self._turn = backend.turn_session if isinstance(backend, TakingTurns) else None
+        self._turn = backend.turn_session if isinstance(backend, TurnBackend) else None
 
     # --- groups ----------------------------------------------------------------------------------
 
@@ -217,7 +217,7 @@ class GroupRunner:
             return True  # the last reply was one moment, and nothing else was read
         keys, pages = seen.asked()
         if commit is not None and commit.writes and attempt.may_try:
-            contended = self._contention.among(keys, pages)
+            contended = self._contention.contended_among(keys, pages)
             if attempt.turn and not attempt.turn.issubset(contended):
                 self._contention.forget_habit(attempt.space, group.kind)
             if contended and not attempt.turn.issuperset(contended):
@@ -261,7 +261,7 @@ class GroupRunner:
         """Commits a run on guesses, and returns whether they were right."""
         self._views.fix(attempt.space)
         attempt.commits_sent += 1
-        session = cast(Trying, attempt.session)
+        session = cast(TrialCommitSession, attempt.session)
         answer = session.try_commit(commit, keys, pages, attempt.seen.place)
         if isinstance(answer, Committed):
             attempt.made = answer

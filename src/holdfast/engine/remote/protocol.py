@@ -175,7 +175,7 @@ class BackendSession(Protocol):
 
 
 @runtime_checkable
-class Momentary(Protocol):
+class SingleReadSession(Protocol):
     """A session with a cheaper way to read once."""
 
     def fetch_once(
@@ -186,7 +186,7 @@ class Momentary(Protocol):
 
 
 @runtime_checkable
-class Moving(Protocol):
+class ChangesSession(Protocol):
     """A session that knows what has changed since an earlier place of its space."""
 
     def fetch_since(
@@ -198,7 +198,7 @@ class Moving(Protocol):
 
 
 @runtime_checkable
-class Trying(Protocol):
+class TrialCommitSession(Protocol):
     """A session that can commit a run on guesses."""
 
     def try_commit(
@@ -211,7 +211,7 @@ class Trying(Protocol):
 
 
 @runtime_checkable
-class TakingTurns(Protocol):
+class TurnBackend(Protocol):
     """The methods of a backend that lets transactions wait for each other by what they read."""
 
     def turn_session(

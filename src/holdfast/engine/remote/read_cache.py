@@ -16,9 +16,9 @@ from typing import Any, Final, NoReturn, TypeVar, cast
 
 from holdfast.engine.remote.protocol import (
     BackendSession,
+    ChangesSession,
     Conflicted,
     ConnectionLost,
-    Moving,
     RangeRead,
     Refreshed,
     RemoteChanges,
@@ -162,7 +162,7 @@ class ReadCache:
         memory = self._memory
         changed: RemoteChanges | None = None
         if memory.place is not None and hasattr(session, "fetch_since"):
-            fetch = cast(Moving, session).fetch_since
+            fetch = cast(ChangesSession, session).fetch_since
             rows, contents, changed = self._ask(lambda: fetch(keys, pages, memory.place))
         else:
             rows, contents = self._ask(lambda: session.fetch(keys, pages))

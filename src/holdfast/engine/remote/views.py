@@ -14,9 +14,9 @@ from holdfast.engine.remote.protocol import (
     Commit,
     Committed,
     ConnectionLost,
-    Momentary,
     RangeRead,
     Row,
+    SingleReadSession,
 )
 from holdfast.engine.remote.read_cache import GuessedTooLong, Leads, ReadCache
 from holdfast.engine.remote.reconnector import Reconnector
@@ -192,7 +192,7 @@ class ViewSession:
         session = self._views.backend.session(self.space)
         try:
             if self._at_once and hasattr(session, "fetch_once"):  # quicker than `isinstance`
-                found = cast(Momentary, session).fetch_once(keys, pages)
+                found = cast(SingleReadSession, session).fetch_once(keys, pages)
             else:
                 found = session.fetch(keys, pages)
             session.confirm()

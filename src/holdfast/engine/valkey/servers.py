@@ -86,7 +86,7 @@ class Servers:
                     replies = self._ask_elsewhere(problem, commands)
                     if not isinstance(replies[0], ResponseError):
                         return replies
-                elif self._mend(slot, replies[0], sent):
+                elif self._may_ask_again(slot, replies[0], sent):
                     redirects += 1
                     if redirects <= _REDIRECTS_AT_ONCE:
                         continue
@@ -125,7 +125,7 @@ class Servers:
         slots = self._slots
         return slots[slot] if len(slots) > 1 else slots[0]
 
-    def _mend(self, slot: int, error: ResponseError, sent: bool) -> bool:
+    def _may_ask_again(self, slot: int, error: ResponseError, sent: bool) -> bool:
         """Returns whether asking again at once can help. Raises what no waiting changes."""
         problem = str(error)
         if "Function not found" in problem:

@@ -134,7 +134,7 @@ class SpaceSession:
         self, keys: Sequence[bytes], pages: Sequence[RangeRead]
     ) -> tuple[list[Row | None], list[Pairs]]:
         values, found = self._read(keys, pages)
-        rows = [self._as_it_was(key, value) for key, value in zip(keys, values, strict=True)]
+        rows = [self._row_at_snapshot(key, value) for key, value in zip(keys, values, strict=True)]
         return rows, [self._fill(page, *part) for page, part in zip(pages, found, strict=True)]
 
     def fetch_since(
@@ -155,7 +155,7 @@ class SpaceSession:
         arguments = (*moment, *_questions(keys, pages))
         command: Command = ("FCALL_RO", function("read"), 4, *names.read, *arguments)
         try:
-            reply, *more = self._ask([command, *self._beside()])
+            reply, *more = self._ask([command, *self._snapshot_command()])
         except NoReply as problem:
             self._lane = None  # a claim ends by itself: `close` need not look for a lost server
             raise ConnectionLost(str(problem)) from problem
@@ -222,7 +222,7 @@ class SpaceSession:
         if self._lane is None:
             return
         lane, self._lane = self._lane, None
-        commands = self._passing(lane)
+        commands = self._pass_turns_command(lane)
         if self._exclusive:
             names = self._place.names
             commands.append(("FCALL", function("release"), 1, names.state, lane.id))
@@ -230,14 +230,14 @@ class SpaceSession:
             self._servers.ask(self._place.slot, commands)
         self._place.give_back(lane)
 
-    def _passing(self, lane: Lane) -> list[Command]:
+    def _pass_turns_command(self, lane: Lane) -> list[Command]:
         """Returns the command that passes its turns on, if it has any."""
         turns = self._turns
         if not turns:
             return []
         return [("FCALL", function("pass"), len(turns), *turns, lane.id, _PROMISE_MS)]
 
-    def _beside(self) -> list[Command]:
+    def _snapshot_command(self) -> list[Command]:
         """Returns the command to send along with a read. The server keeps the
         snapshot of a long session."""
         if self._first is None:
@@ -257,7 +257,7 @@ class SpaceSession:
                 self._old[key] = value[1:] if value else None
                 insort(self._old_keys, key)
 
-    def _as_it_was(self, key: bytes, value: bytes | None) -> Row | None:
+    def _row_at_snapshot(self, key: bytes, value: bytes | None) -> Row | None:
         value = self._old.get(key, value) if self._old else value
         return None if value is None else Row(value, _VERSION)
 
@@ -265,12 +265,12 @@ class SpaceSession:
         """Returns the pairs of a page as they were, fetched on where large values have cut it
         short."""
         if page.follow:
-            named = [(key, self._as_it_was(key, value)) for key, value in _pairs(flat)]
+            named = [(key, self._row_at_snapshot(key, value)) for key, value in _pairs(flat)]
             return [(key, row) for key, row in named if row is not None]
         pairs = self._restore(page, is_whole, flat)
         rest = page
         while not is_whole and len(pairs) < page.limit:
-            rest = _rest(rest, flat)._replace(limit=page.limit - len(pairs))
+            rest = _page_after(rest, flat)._replace(limit=page.limit - len(pairs))
             _, [[is_whole, flat]] = self._read((), (rest,))
             pairs += self._restore(rest, is_whole, flat)
         return pairs[: page.limit]
@@ -300,7 +300,7 @@ class SpaceSession:
         reply = self._exchange_commit(commit, self._first if reads else None, ())
         if reply[0] == b"conflict":
             raise Conflicted
-        return self._made(reply)
+        return self._committed(reply)
 
     def try_commit(
         self, commit: Commit, keys: Sequence[bytes], pages: Sequence[RangeRead], place: Any
@@ -312,7 +312,7 @@ class SpaceSession:
         )
         reply = self._exchange_commit(commit, place, asked)
         if reply[0] != b"conflict":
-            return self._made(reply)
+            return self._committed(reply)
         if len(reply) == 1:  # it was sent again, and refused the first time
             raise Conflicted
         _, version, id, values, found, changed, gone = reply
@@ -323,7 +323,7 @@ class SpaceSession:
         self._first, self._seen, self._old, self._old_keys = None, (b"", b""), {}, []
         return Refreshed(rows, contents, (version, id), _changed(changed, gone))
 
-    def _made(self, reply: list[Any]) -> Committed:
+    def _committed(self, reply: list[Any]) -> Committed:
         self.committed = True
         _, version, id, changed, gone = reply
         return Committed(_VERSION, (version, id), _changed(changed, gone))
@@ -345,7 +345,7 @@ class SpaceSession:
         lane.number += 1
         try:
             message = (*self._message(commit, lane, place), *asked)
-            reply = self._send(message, self._passing(lane))
+            reply = self._send(message, self._pass_turns_command(lane))
         except NoReply as problem:
             if problem.sent:  # the lane is not used again: its last number is open
                 raise Unsettled(lambda: self._settle(lane)) from problem
@@ -354,7 +354,7 @@ class SpaceSession:
         except KeyboardInterrupt as interrupt:
             raise Unsettled(lambda: self._settle(lane)) from interrupt
         self._place.give_back(lane)
-        _understand(reply)
+        _check_confirmed(reply)
         return reply
 
     def confirm(self) -> None:
@@ -457,7 +457,7 @@ def _changed(keys: bytes | None, gone: bytes | None) -> RemoteChanges | None:
     return RemoteChanges(unpack_list(keys), list(zip(bounds[::2], bounds[1::2], strict=True)))
 
 
-def _understand(reply: list[Any]) -> None:
+def _check_confirmed(reply: list[Any]) -> None:
     """Raises an error if a reply is neither a commit nor a refusal."""
     if reply[0] == b"counter":
         raise AddRefused
@@ -465,7 +465,7 @@ def _understand(reply: list[Any]) -> None:
         raise StoreUnusable(f"a commit was answered with {reply!r}")
 
 
-def _rest(page: RangeRead, flat: list[bytes]) -> RangeRead:
+def _page_after(page: RangeRead, flat: list[bytes]) -> RangeRead:
     """Returns the part of a page after the pairs that were read."""
     if page.reverse:
         return page._replace(end=flat[-2])
