@@ -475,8 +475,6 @@ MAX_READ_ON_LOOP: Final = 20  # a read that asks for more items runs in a thread
 LARGE_READ_SECONDS: Final = 0.02
 # a kind of read with a larger answer moves to a thread, however quick it was
 MAX_ANSWER_ON_LOOP_BYTES: Final = 1024 * 1024
-# one such read is enough; a shorter one may be due to a busy machine
-VERY_LARGE_READ_SECONDS: Final = 0.1
 MAX_DISK_READS_ON_LOOP: Final = 16  # pages that one read on the event loop may wait for
 # like LARGE_READ_SECONDS, for `store.aio` on a program's own event loop
 ASYNC_READ_SECONDS: Final = 0.002

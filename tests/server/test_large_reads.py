@@ -22,7 +22,8 @@ from holdfast.limits import (
 from holdfast.operations import OPERATIONS
 from holdfast.server.commands import plan_of
 from holdfast.server.dispatcher import Dispatcher
-from holdfast.server.large_reads import LargeReads, Used
+from holdfast.server.large_reads import LargeReads
+from holdfast.server.loop_turns import Used
 from holdfast.server.resp_session import Later, Plan, Read, RespSession
 from tests.server.running import RawClient, command
 from tests.server.serving import Server, serving
@@ -112,11 +113,11 @@ def test_a_million_commands_are_not_described_at_once(full: Server) -> None:
 
 def test_a_kind_of_read_that_took_long_is_run_in_a_thread_for_a_minute() -> None:
     now = 0.0
-    reads = LargeReads(lambda: now)
+    reads = LargeReads(lambda: now, lambda: Used(1.0, 0))
 
-    reads.took("metrics.top", 0.001, None)
+    reads.took("metrics.top", 0.001)
     assert not reads.expects("metrics.top")
-    reads.took("metrics.top", 0.2, None)
+    reads.took("metrics.top", 0.03)
     assert reads.expects("metrics.top")
     assert not reads.expects("jobs.get")
     now = 61.0
@@ -140,31 +141,12 @@ def test_a_kind_of_read_with_a_large_answer_is_run_in_a_thread_for_a_minute() ->
     [(Used(0.03, 0), True), (Used(0.001, 100), True), (Used(0.001, 0), False)],
     ids=["busy", "waiting for the disk", "held up by others"],
 )
-def test_a_second_long_read_goes_by_what_it_has_used(used: Used, is_large: bool) -> None:
-    total = Used(0.0, 0)
-    reads = LargeReads(lambda: 0.0, lambda: total)
+def test_a_long_read_goes_by_what_its_turn_has_used(used: Used, is_large: bool) -> None:
+    reads = LargeReads(lambda: 0.0, lambda: used)
 
-    assert reads.used_before("entities.get") is None
-    reads.took("entities.get", 0.03, None)
-    assert not reads.expects("entities.get")
-    before = reads.used_before("entities.get")
-    total = used
-    reads.took("entities.get", 0.03, before)
+    reads.took("entities.get", 0.3)
 
     assert reads.expects("entities.get") == is_large
-
-
-def test_a_kind_of_read_is_suspect_for_a_minute_after_the_last_long_one() -> None:
-    now = 0.0
-    reads = LargeReads(lambda: now)
-
-    reads.took("entities.get", 0.03, None)
-    before = reads.used_before("entities.get")
-    now = 61.0
-    reads.took("entities.get", 0.001, before)
-
-    assert before is not None
-    assert reads.used_before("entities.get") is None
 
 
 def test_a_read_that_asks_for_all_or_for_many_is_run_in_a_thread() -> None:

@@ -238,3 +238,19 @@ def test_a_turn_after_many_new_connections_is_short(
         return seen
 
     assert asyncio.run(go()) == [False, False, True]
+
+
+def test_what_the_loop_has_used_counts_from_the_beginning_of_a_turn(clock: Clock) -> None:
+    async def ask() -> tuple[float, float]:
+        turns = LoopTurns(asyncio.get_running_loop())
+        turns.is_over()
+        while (first := turns.used().seconds) < 0.02:
+            pass
+        clock.work(0.1)
+        await next_turn()
+        turns.is_over()
+        return first, turns.used().seconds
+
+    first, second = asyncio.run(ask())
+    assert first >= 0.02
+    assert second < 0.02

@@ -137,7 +137,7 @@ class Dispatcher:
         self._long = ThreadPoolExecutor(LONG_OPERATIONS, thread_name_prefix="holdfast-long")
         # Whether a read waits for the network, which would hold up all others on the loop.
         self.reads_in_threads = store.engine.is_remote
-        self.large_reads = LargeReads()
+        self.large_reads = LargeReads(used_in_turn=self.turns.used)
         threads = READING_THREADS if self.reads_in_threads else LARGE_READ_THREADS
         self._readers = ThreadPoolExecutor(threads, thread_name_prefix="holdfast-reader")
         self._large_requests = LargeReads()
@@ -326,13 +326,13 @@ class Dispatcher:
 
     def look_at_once(self, space: Space, work: Callable[[View], T], kind: str) -> T:
         """Runs a small read on the view of this turn."""
-        before, begin = self.large_reads.used_before(kind), time.monotonic()
+        begin = time.monotonic()
         try:
             result = work(self.turn_view.of(space))
         except UnknownSpace:
             self.forget_space(space.name)
             raise
-        self.large_reads.took(kind, time.monotonic() - begin, before)
+        self.large_reads.took(kind, time.monotonic() - begin)
         return result
 
     async def reading(self, call: Callable[[], T]) -> T:

@@ -8,9 +8,11 @@ that a client waits behind another one's flood for a single piece of it.
 
 import asyncio
 import logging
+import resource
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
 
 from holdfast.limits import (
     CROWDED_TURN_SECONDS,
@@ -22,6 +24,22 @@ from holdfast.limits import (
 from holdfast.server.fair_queue import FairQueue
 
 _log = logging.getLogger(__name__)
+
+# If the system does not count by thread, count the process: the loop is its busiest thread.
+_THREAD: Final = getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF)
+
+
+class Used(NamedTuple):
+    """What a thread has used."""
+
+    seconds: float  # of processor time
+    disk_reads: int  # that it waited for
+
+    @classmethod
+    def by_this_thread(cls) -> "Used":
+        """Returns what this thread has used since its start."""
+        used = resource.getrusage(_THREAD)
+        return cls(used.ru_utime + used.ru_stime, used.ru_majflt)
 
 
 class LoopTurns:
@@ -38,6 +56,7 @@ class LoopTurns:
         self._seconds = TURN_SECONDS  # that a turn may take
         self._end = 0.0  # when this turn has to end
         self._is_same = False  # still the turn in which `_end` was set
+        self._used = Used(0.0, 0)  # by the loop's thread when `_end` was set
         self._sent = 0  # bytes in this turn
         self._accepted = 0  # connections in this turn
         self._ended = 0  # connections closed in this turn
@@ -56,8 +75,14 @@ class LoopTurns:
         if self._is_same:
             return True
         self._end = now + self._seconds
+        self._used = Used.by_this_thread()
         self._note_turn()
         return False
+
+    def used(self) -> Used:
+        """Returns what the loop's thread has used since about the beginning of this turn."""
+        now = Used.by_this_thread()
+        return Used(now.seconds - self._used.seconds, now.disk_reads - self._used.disk_reads)
 
     def sent(self, size: int) -> None:
         """Counts bytes that were passed to a transport: copying them is work, too."""

@@ -273,19 +273,16 @@ class RespSession:
     def run(self, read: Read) -> bytes:
         """Runs a read at once."""
         space, work, encode, _, kind, _, _ = read
-        dispatcher = self.dispatcher
-        large_reads = dispatcher.large_reads
-        before = large_reads.used_before(kind) if large_reads.suspected else None
         begin = _clock()
         try:
-            reply = encode(work(dispatcher.turn_view.of(space)))
+            reply = encode(work(self.dispatcher.turn_view.of(space)))
         except Exception as error:
             reply = self.failure(read, error)
         seconds = _clock() - begin
-        if seconds > LARGE_READ_SECONDS or before is not None:
-            large_reads.took(kind, seconds, before)
+        if seconds > LARGE_READ_SECONDS:
+            self.dispatcher.large_reads.took(kind, seconds)
         if len(reply) > MAX_ANSWER_ON_LOOP_BYTES:
-            large_reads.answered(kind, len(reply))
+            self.dispatcher.large_reads.answered(kind, len(reply))
         return reply
 
     def later(self, read: Read) -> Later:
