@@ -79,6 +79,50 @@ def test_a_server_answers_to_addresses_local_names_and_names_that_it_was_given(
     assert ask(server, "POST", "/default/jobs/queues", Host=host) == 200
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://evil.example/metrics",
+        "http://evil.example:9966/metrics",
+        "HTTP://EVIL.example/metrics",
+        "https://evil.example/metrics",
+        "http://127.0.0.1.evil.example/metrics",
+        "http://evil.example?/metrics",
+        "http://evil.example",
+    ],
+)
+def test_the_host_of_a_whole_url_counts_and_not_the_host_header(server: Server, url: str) -> None:
+    assert ask(server, "GET", url, Host="localhost") == 403
+
+
+def test_it_counts_for_calls_that_are_answered_without_a_task(server: Server) -> None:
+    path = "/default/jobs/queues"
+
+    assert ask(server, "POST", f"http://evil.example{path}", Host="localhost") == 403
+    assert ask(server, "POST", f"http://localhost{path}", Host="evil.example") == 200
+
+
+def test_a_page_of_the_host_that_a_whole_url_names_is_no_other_site(server: Server) -> None:
+    url, origin = "http://127.0.0.1:5/metrics", "http://127.0.0.1:5"
+
+    assert ask(server, "GET", url, Host="localhost", Origin=origin) == 200
+    assert ask(server, "GET", url, Host="localhost:1", Origin="http://localhost:1") == 403
+
+
+@pytest.mark.parametrize("url", ["http://localhost/metrics", "http://[::1]:1/metrics?a=b"])
+def test_a_whole_url_of_a_host_that_the_server_answers_to_is_a_path(
+    server: Server, url: str
+) -> None:
+    assert ask(server, "GET", url, Host="evil.example") == 200
+
+
+@pytest.mark.parametrize(
+    "url", ["ftp://localhost/livez", "http://localhost@evil.example/livez", "localhost:9966", "*"]
+)
+def test_what_is_neither_a_path_nor_a_url_of_http_is_refused(server: Server, url: str) -> None:
+    assert ask(server, "GET", url) == 400
+
+
 def test_the_refusal_says_what_to_do(server: Server) -> None:
     refused = server.request("GET", "/metrics", headers={"Host": "evil.example"}).error
 

@@ -2,12 +2,13 @@
 
 import asyncio
 import math
+import re
 import socket
 import ssl
 from collections.abc import Callable
 from functools import partial
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import msgspec
 
@@ -47,6 +48,7 @@ except ImportError as error:
 _PIECE_BYTES: Final = 4_096  # the parser gets at once: it can't stop in the middle
 _HELD_BYTES: Final = 4_096  # of a head, or a piece of a stream, that waits for the next write
 _HEALTH_CHECK: Final = b"GET /livez "  # which must be answered in time
+_ABSOLUTE_FORM: Final = re.compile(rb"https?://([^/?#@]+)([/?].*)?", re.IGNORECASE)
 _TURN_BYTES: Final = 16_384  # parsed of one connection before the others get a turn
 
 
@@ -296,7 +298,20 @@ class BoundedProtocol(DirectAnswers):
         self._unread = 0
         self._has_head = True
         self._head_is_complete()
+        if not self.url.startswith(b"/"):
+            self._take_host_of_url()
         super().on_headers_complete()
+
+    def _take_host_of_url(self) -> None:
+        """Replaces the Host header by the host that a whole URL names, as RFC 9112 requires: it
+        has to pass the same checks."""
+        found = _ABSOLUTE_FORM.fullmatch(self.url)
+        if found is None:
+            self._stop_parsing(BadInput("a request names a path, or a URL of http or https"))
+        host, rest = found.groups(b"/")
+        self.url = rest if rest.startswith(b"/") else b"/" + rest
+        self.headers[:] = [each for each in self.headers if each[0] != b"host"]
+        self.headers.append((b"host", host))
 
     def on_body(self, body: bytes) -> None:
         self._unread = 0
@@ -308,7 +323,7 @@ class BoundedProtocol(DirectAnswers):
         self._body_left = 0
         super().on_message_complete()
 
-    def _stop_parsing(self, error: HoldfastError) -> None:
+    def _stop_parsing(self, error: HoldfastError) -> NoReturn:
         self._refusal = error
         raise error  # the parser raises it as its own error
 
