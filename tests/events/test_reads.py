@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.errors import BadInput, WrongKind
+from holdfast.errors import BadInput, BatchTooLong, WrongKind
 from holdfast.events import Distinct, KeyInfo, Point
 from holdfast.store import Store
 from holdfast.testing import Clock
@@ -286,3 +286,13 @@ def test_a_window_shorter_than_a_step_is_the_present_step(
 def test_what_is_no_duration_is_no_window(store: Store, last: Any) -> None:
     with pytest.raises(BadInput, match="a window must be a duration"):
         store.events.distinct("s:{day}", last=last)
+
+
+def test_reads_that_take_long_together_are_refused(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.events.reads.MAX_BATCH_SECONDS", 0.0)
+
+    with pytest.raises(BatchTooLong, match="Ask for fewer in one call"):
+        store.events.read(["#a", "#b"])
+    assert store.events.read(["#a"]) == [0]

@@ -100,7 +100,9 @@ def test_replies_that_a_batch_keeps_count_among_its_bytes(full: Server) -> None:
         client.send("EXEC")
         replies = [client.receive() for _ in range(1_002)]
 
-    assert "REQUEST_TOO_LARGE" in str(next(r for r in replies if isinstance(r, Exception)))
+    refused = str(next(r for r in replies if isinstance(r, Exception)))
+    assert "REQUEST_TOO_LARGE" in refused
+    assert "Split the batch" in refused
     assert "EXECABORT" in str(replies[-1])
 
 
@@ -109,6 +111,15 @@ def test_a_million_commands_are_not_described_at_once(full: Server) -> None:
         reply = client.ask("COMMAND", "DOCS", *["get"] * 100_000)
 
     assert "REQUEST_TOO_LARGE" in str(reply)
+
+
+def test_an_intersection_of_several_keys_is_a_large_read() -> None:
+    distinct = OPERATIONS["events.distinct"].arguments
+    reads = LargeReads()
+
+    assert not reads.expects("events.distinct", distinct(key=["a", "b"], op="intersection"))
+    assert not reads.expects("events.distinct", distinct(key=["a", "b", "c"], op="union"))
+    assert reads.expects("events.distinct", distinct(key=["a", "b", "c"], op="intersection"))
 
 
 def test_a_kind_of_read_that_took_long_is_run_in_a_thread_for_a_minute() -> None:

@@ -153,13 +153,16 @@ def _distinct_since(
     return _from_unions(len(records), operation, union, timed_counters.STANDARD_ERROR)
 
 
-def _values_since(cache: RecordCache, record: KeyRecord, since: int) -> TimedCounter:
-    """Returns the values of a key with their seconds, from its counter or from its members."""
+def _values_since(
+    cache: RecordCache, record: KeyRecord, since: int, *, counts_members: bool = False
+) -> TimedCounter:
+    """Returns the values of a key with their seconds, from its counter or from its members: if it
+    has lost some, only if `counts_members`."""
     if record.flags & WINDOWED:
         return timed_counters.read(cache.tx, cache.keys, record.key, timed_counters.VALUES)
     if not record.known:
         return TimedCounter()
-    if record.is_board or record.is_count or not record.is_whole:
+    if record.is_board or record.is_count or not (record.is_whole or counts_members):
         raise _without_times(record)
     view = SetView(cache, record, TimeBounds(since=since), 0)
     found: dict[bytes, int] = {}
@@ -203,7 +206,12 @@ def gross(cache: RecordCache, records: Sequence[KeyRecord], since: int | None) -
 
 
 def keep_union(
-    cache: RecordWriter, record: KeyRecord, sources: Sequence[KeyRecord], since: int | None
+    cache: RecordWriter,
+    record: KeyRecord,
+    sources: Sequence[KeyRecord],
+    since: int | None,
+    *,
+    counts_members: bool = False,
 ) -> None:
     """Makes `record` a snapshot of the union of `sources`, as it is now."""
     record.flags |= KEPT
@@ -211,7 +219,8 @@ def keep_union(
     if all(each.flags & WINDOWED or not each.known for each in sources) or since is not None:
         merged = TimedCounter()
         for each in sources:
-            merged.merge(_values_since(cache, each, -1 if since is None else since))
+            moment = -1 if since is None else since
+            merged.merge(_values_since(cache, each, moment, counts_members=counts_members))
         if since is not None:
             merged = merged.since(since // 1_000)
             record.flags |= PARTIAL

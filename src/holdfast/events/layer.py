@@ -6,7 +6,7 @@ from typing import Any, Final, TypeAlias
 from holdfast.declarations import operation
 from holdfast.engine.contract import Transaction
 from holdfast.error_text import shown
-from holdfast.errors import AnswerTooLarge, BadInput
+from holdfast.errors import BadInput
 from holdfast.events import deployment, fan_outs, numbers, record_cache, stored_results
 from holdfast.events import settings as space_settings
 from holdfast.events.explanations import explain
@@ -22,9 +22,9 @@ from holdfast.events.reads import (
     By,
     KeyOrKeys,
     Moment,
+    ReadMeter,
     Reads,
     Window,
-    answer_bytes,
     encoded,
 )
 from holdfast.events.record_cache import RecordWriter
@@ -47,7 +47,7 @@ from holdfast.events.records import (
 )
 from holdfast.events.set_reads import SetOperation
 from holdfast.expiry import Remover
-from holdfast.limits import DEFAULT_KEPT_SECONDS, MAX_ANSWER_BYTES, MAX_READS
+from holdfast.limits import DEFAULT_KEPT_SECONDS, MAX_READS
 
 __all__ = ["REMOVERS", "Events", "Query", "Result"]
 
@@ -459,12 +459,10 @@ class Events:
         if len(queries) > MAX_READS:
             raise BadInput(f"{len(queries)} reads in one call, at most {MAX_READS} are allowed")
         found: list[Any] = []
-        size = 0
+        meter = ReadMeter()
         for query in queries:
             found.append(self._answer(query))
-            size += answer_bytes(found[-1])
-            if size > MAX_ANSWER_BYTES and len(found) > 1:
-                raise AnswerTooLarge(f"the reads have more than {MAX_ANSWER_BYTES} bytes")
+            meter.took(found[-1])
         return found
 
     def _answer(self, query: Query) -> Any:

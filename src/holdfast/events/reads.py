@@ -2,6 +2,7 @@
 
 import math
 import re
+import time
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from heapq import merge
@@ -9,7 +10,7 @@ from typing import Any, Final, TypeAlias, get_args
 
 from holdfast.engine.contract import Reader
 from holdfast.error_text import shown
-from holdfast.errors import BadInput, IncompleteCounter, WrongKind
+from holdfast.errors import AnswerTooLarge, BadInput, BatchTooLong, IncompleteCounter, WrongKind
 from holdfast.events import boards, counts, merged_boards, numbers, sets
 from holdfast.events.codec import GROSS_OFF, UNBOUNDED, WINDOWED, KeyRecord, decode
 from holdfast.events.deployment import deployed
@@ -38,13 +39,15 @@ from holdfast.events.times import (
 )
 from holdfast.keys import after as key_after
 from holdfast.limits import (
+    MAX_ANSWER_BYTES,
+    MAX_BATCH_SECONDS,
     MAX_EVENT_MS,
     MAX_EVENT_SERIES_POINTS,
     MAX_MERGED_KEYS,
     MAX_PAGE_MEMBERS,
 )
 
-__all__ = ["By", "KeyOrKeys", "Moment", "Reads", "Window", "answer_bytes", "encoded"]
+__all__ = ["By", "KeyOrKeys", "Moment", "ReadMeter", "Reads", "Window", "encoded"]
 
 By: TypeAlias = str  # "gross", "distinct", "size", "sum", "min", "max", "avg", "last", "p95", ...
 Moment: TypeAlias = str | int | datetime
@@ -367,7 +370,28 @@ def _checked_operation(op: SetOperation) -> SetOperation:
     return op
 
 
-def answer_bytes(answer: Any) -> int:
+class ReadMeter:
+    """Bounds the answers and the processor time of many reads in one call: other large reads wait
+    for them."""
+
+    def __init__(self) -> None:
+        self._begin = time.thread_time()
+        self._answers = self._bytes = 0
+
+    def took(self, answer: Any) -> None:
+        """Counts an answer; raises if together they are too large, or took too long."""
+        self._answers += 1
+        self._bytes += _answer_bytes(answer)
+        if self._bytes > MAX_ANSWER_BYTES and self._answers > 1:
+            raise AnswerTooLarge(f"the reads have more than {MAX_ANSWER_BYTES} bytes")
+        if time.thread_time() - self._begin > MAX_BATCH_SECONDS and self._answers > 1:
+            raise BatchTooLong(
+                f"the reads took more than {MAX_BATCH_SECONDS:g} seconds",
+                hint="Ask for fewer in one call.",
+            )
+
+
+def _answer_bytes(answer: Any) -> int:
     """Estimates the bytes of an answer: its texts, and something for each of its items."""
     if isinstance(answer, MemberPage):
         answer = answer.members

@@ -24,12 +24,26 @@ __all__ = ["keep_distinct", "keep_members", "keep_top"]
 
 
 def keep_distinct(
-    tx: Transaction, reads: Reads, keys: KeyOrKeys, since: Moment | None, ttl: float
+    tx: Transaction,
+    reads: Reads,
+    keys: KeyOrKeys,
+    since: Moment | None,
+    ttl: float,
+    *,
+    counts_members: bool = False,
 ) -> KeptCount:
-    """Stores the union of the counters of several keys."""
+    """Stores the union of the counters of several keys.
+
+    With `counts_members`, a set whose counters store no times counts by the members that it still
+    has; otherwise this raises `CountersWithoutTimes`.
+    """
     _check_ttl(ttl)
     sources, since_ms = reads.counted(keys, since)
-    key = _keep(tx, ttl, lambda cache, to: counts.keep_union(cache, to, sources, since_ms))
+
+    def fill(cache: RecordWriter, to: KeyRecord) -> None:
+        counts.keep_union(cache, to, sources, since_ms, counts_members=counts_members)
+
+    key = _keep(tx, ttl, fill)
     return KeptCount(key=key, ttl=ttl)
 
 

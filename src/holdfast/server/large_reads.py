@@ -7,7 +7,7 @@ as long only if the loop's thread has used the processor, or waited for the disk
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Final, TypeVar
 
@@ -26,6 +26,7 @@ from holdfast.server.loop_turns import Used
 
 T = TypeVar("T")
 
+_MANY_INTERSECTED: Final = 2  # keys: each further one doubles the unions that are counted
 _COUNTS: Final = frozenset({"count", "k", "limit", "n"})  # arguments that say how many are wanted
 
 
@@ -83,12 +84,17 @@ class LargeReads:
         return run
 
 
+def counts_many(keys: Sequence[object], op: str) -> bool:
+    """Returns whether many keys are combined, or some in a way that takes long."""
+    return len(keys) > (_MANY_INTERSECTED if op == "intersection" else MAX_READ_ON_LOOP)
+
+
 def _asks_for_many(arguments: msgspec.Struct) -> bool:
     """Returns whether a count among the arguments, or the length of a list, is large."""
     for name in _counting(type(arguments)):
         value = getattr(arguments, name)
         if type(value) is list:
-            if len(value) > MAX_READ_ON_LOOP:
+            if counts_many(value, getattr(arguments, "op", "")):
                 return True
         elif type(value) is int and not 0 <= value <= MAX_READ_ON_LOOP:  # -1 means all
             return True

@@ -274,6 +274,24 @@ def test_a_stored_union_is_a_snapshot(two: Flux) -> None:
     assert (two.results(key), two.gross(key)) == ([], 0)
 
 
+def test_a_key_without_times_is_counted_and_stored_by_the_members_that_it_still_has(
+    flux: Flux,
+) -> None:
+    native = Flux(flux.base.removesuffix("/flux"))
+    json = {"Content-Type": "application/json"}
+    handler = {"targets": ["['k']"], "add": "v", "max_stored_values": 2}
+    native.call("POST", "/events/deploy", {"schema": {"add": [handler]}}, **json)
+    for number, value in enumerate("abc"):  # "a" is evicted
+        event = {"name": "add", "attributes": {"v": value}, "at": 1_000 * (number + 5)}
+        native.call("POST", "/events/send", {"event": event}, **json)
+
+    status, kept = flux.call("POST", "/distinct?keys[]=k&min_score=1")
+    assert (flux.distinct("k", min_score=1), flux.gross("k", min_score=1)) == (2, 2)
+    assert (status, flux.distinct(kept["key"])) == (200, 2)
+    assert flux.distinct(kept["key"], min_score=6) == flux.distinct("k", min_score=6) == 1
+    assert (flux.results(kept["key"]), flux.distinct("k")) == ([], 3)
+
+
 def test_a_stored_union_may_be_asked_for_by_a_form(two: Flux) -> None:
     form = {"Content-Type": "application/x-www-form-urlencoded; charset=utf-8"}
     two.send(two.deploy(ADD), add("k\u00fcche", "e"))

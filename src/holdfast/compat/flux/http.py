@@ -24,13 +24,15 @@ from holdfast.errors import (
     NotFound,
     WrongKind,
 )
-from holdfast.events import MemberPage, SendManyReply
-from holdfast.events.set_reads import Cursor
+from holdfast.events import MemberPage, SendManyReply, stored_results
+from holdfast.events.reads import Reads
+from holdfast.events.set_reads import Cursor, SetOperation
 from holdfast.limits import EVENTS_PER_STREAM_STEP, MAX_PAGE_MEMBERS
 from holdfast.server.call_tracing import TracedCall, ended_with
 from holdfast.server.dispatcher import Dispatcher
 from holdfast.server.http import ANY_METHOD, HttpApi, route
 from holdfast.server.http_exchange import HttpRequest, HttpResponse, error_headers
+from holdfast.server.large_reads import counts_many
 from holdfast.store import Space, Tx, View
 
 MAX_RESULTS: Final = 50
@@ -51,8 +53,9 @@ class FluxRequest(NamedTuple):
     path: list[str]
     traced: TracedCall | None = None
 
-    async def look(self, work: Callable[[View], Any]) -> Any:
-        return await self.api.dispatcher.look(self.space, work)
+    async def look(self, work: Callable[[View], Any], *, is_large: bool = False) -> Any:
+        kind = f"flux.{self.path[0]}"
+        return await self.api.dispatcher.look(self.space, work, kind, is_large=is_large)
 
     async def write(self, work: Callable[[Tx], Any]) -> Any:
         run = work if self.traced is None else self.traced.around(work)
@@ -243,20 +246,32 @@ def _check_cursor(cursor: str | None) -> None:
 
 async def get_distinct(call: FluxRequest) -> Any:
     keys = _counted_keys(call)
-    op = "intersection" if call.parameters.text("op") == "intersection" else "union"
+    asked = call.parameters.text("op")
+    op: SetOperation = "intersection" if asked == "intersection" else "union"
     since = call.parameters.since()
+
+    def read(view: View) -> Any:
+        return view.events.distinct(keys, op, since)
+
     try:
-        found = await call.look(lambda view: view.events.distinct(keys, op, since))  # type: ignore[arg-type]  # one of two
+        found = await call.look(read, is_large=counts_many(keys, op))
     except CountersWithoutTimes:
-        return {"count": await call.look(lambda view: _count_members(view, keys, op, since))}
+        return {"count": await _count_members(call, keys, op, since)}
     return {"count": found.count}
 
 
-def _count_members(view: View, keys: list[str], op: str, since: int | None) -> int:
-    """Counts the existing members of keys whose counters store no times."""
+async def _count_members(
+    call: FluxRequest, keys: list[str], op: SetOperation, since: int | None
+) -> int:
+    """Counts the existing members of keys whose counters store no times, a page at a time: others
+    read large things, too."""
     count, after = 0, None
+
+    def read(view: View) -> MemberPage:
+        return view.events.members(keys, MAX_PAGE_MEMBERS, after, since, op=op)
+
     while True:
-        page = view.events.members(keys, MAX_PAGE_MEMBERS, after, since, op=op)  # type: ignore[arg-type]  # one of two
+        page: MemberPage = await call.look(read, is_large=True)
         count += len(page.members)
         after = page.next
         if after is None:
@@ -268,7 +283,11 @@ async def post_distinct(call: FluxRequest) -> Any:
     _refuse_intersection(call)
     since = call.parameters.since()
     ttl = call.api.dispatcher.flux_ttl
-    kept = await call.write(lambda tx: tx.events.keep_distinct(keys, since, ttl))
+    kept = await call.write(
+        lambda tx: stored_results.keep_distinct(
+            tx.raw, Reads(tx.raw), keys, since, ttl, counts_members=True
+        )
+    )
     return {"key": kept.key, "ttl": kept.ttl}
 
 
@@ -276,10 +295,14 @@ async def get_gross(call: FluxRequest) -> Any:
     keys = _counted_keys(call)
     _refuse_intersection(call)
     since = call.parameters.since()
+
+    def read(view: View) -> Any:
+        return view.events.gross(keys, since)
+
     try:
-        return {"count": await call.look(lambda view: view.events.gross(keys, since))}
+        return {"count": await call.look(read, is_large=counts_many(keys, "union"))}
     except CountersWithoutTimes:
-        return {"count": await call.look(lambda view: _count_members(view, keys, "union", since))}
+        return {"count": await _count_members(call, keys, "union", since)}
 
 
 async def get_top(call: FluxRequest) -> Any:
@@ -295,7 +318,7 @@ async def get_top(call: FluxRequest) -> Any:
         return [[entry.value, float(entry.count)] for entry in tracked[:shown]]
 
     try:
-        return await call.look(read)
+        return await call.look(read, is_large=True)
     except WrongKind:
         return []
 
