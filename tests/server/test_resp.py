@@ -220,6 +220,26 @@ def test_an_error_has_its_code_its_message_and_its_hint_on_one_line(client: RawC
     assert "nobody" in said
 
 
+@pytest.mark.parametrize(
+    ("words", "advice"),
+    [
+        (["PUBLISH", "c" * 100_000, "m"], "Use a shorter name"),
+        (["SUBSCRIBE", "c" * 100_000], "Use a shorter name"),
+        (["PSUBSCRIBE", "c" * 100_000], "Use a shorter name"),
+        (["PSUBSCRIBE", *(f"{n}*" for n in range(2_000))], "Use fewer patterns"),
+        (["COMMAND", "DOCS", *["get"] * 2_000], "Name fewer of them, or none"),
+        (["TRACE", "baggage", "b" * 100_000], "leave `baggage` out"),
+    ],
+)
+def test_what_is_too_large_is_answered_with_what_to_do_about_it(
+    client: RawClient, words: list[str], advice: str
+) -> None:
+    said = str(client.ask(*words))
+
+    assert said.startswith("REQUEST_TOO_LARGE ")
+    assert advice in said
+
+
 # --- words ---------------------------------------------------------------------------------------
 
 

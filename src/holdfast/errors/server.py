@@ -36,7 +36,7 @@ class RequestTooLarge(BadInput):
     """A request has more bytes than the server takes."""
 
     code, status = "request_too_large", 413
-    hint = "Split it; streams of lines have no such limit."
+    hint = "Send it in several smaller requests."
 
 
 class AnswerTooLarge(BadInput):

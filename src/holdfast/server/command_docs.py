@@ -233,7 +233,10 @@ def reply_to(words: wire.Command, protocol: int) -> bytes:
     """Returns the reply to `COMMAND` and its subcommands."""
     asked = words[1].upper() if len(words) > 1 else b""
     if len(words) > MAX_DESCRIBED_COMMANDS:
-        raise RequestTooLarge(f"at most {MAX_DESCRIBED_COMMANDS} commands are described at once")
+        raise RequestTooLarge(
+            f"at most {MAX_DESCRIBED_COMMANDS} commands are described at once",
+            hint="Name fewer of them, or none: then all are described.",
+        )
     answer = _ANSWERS.get(asked)
     if answer is not None:
         return answer([wire.text_of(word) for word in words[2:]], protocol)

@@ -288,7 +288,10 @@ def trace(session: RespSession, words: wire.Command) -> Plan:
     if len(words) < 3 or len(words) % 2 == 0:
         return wrong_arguments("trace")
     if sum(map(len, words)) > MAX_TRACE_BYTES:
-        raise RequestTooLarge(f"a trace context has at most {MAX_TRACE_BYTES} bytes")
+        raise RequestTooLarge(
+            f"a trace context has at most {MAX_TRACE_BYTES} bytes",
+            hint="`traceparent` and `tracestate` are enough; leave `baggage` out.",
+        )
     if session.dispatcher.tracer is not None:
         texts = [word.decode("latin-1") for word in words[1:]]
         names = [name.lower() for name in texts[::2]]

@@ -11,7 +11,7 @@ from holdfast.engine.contract import Notice
 from holdfast.errors import RequestTooLarge
 from holdfast.limits import MAX_CHANNEL_BYTES
 from holdfast.server.commands import command, wrong_arguments
-from holdfast.server.resp_session import Change, Plan, RespSession, Steps, Write
+from holdfast.server.resp_session import SHORTER_NAME, Change, Plan, RespSession, Steps, Write
 from holdfast.server.subscribers import PUBLISHED, Kind, layer_of
 
 
@@ -75,7 +75,7 @@ def publish(session: RespSession, words: wire.Command) -> Plan:
         return wrong_arguments("publish")
     channel, space = words[1], session.space
     if len(channel) > MAX_CHANNEL_BYTES:
-        raise RequestTooLarge(f"a channel may have {MAX_CHANNEL_BYTES} bytes")
+        raise RequestTooLarge(f"a channel may have {MAX_CHANNEL_BYTES} bytes", hint=SHORTER_NAME)
     session.who().require("write", space=space.name, layer=layer_of(channel))
     notice = Notice(PUBLISHED + wire.text_of(channel), words[2])
     count = session.dispatcher.subscribers.count

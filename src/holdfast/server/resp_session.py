@@ -16,7 +16,13 @@ import msgspec
 from holdfast import errors, wire
 from holdfast.compat.qless import Dialect
 from holdfast.engine.contract import Notice, Outcome
-from holdfast.errors import HoldfastError, NotAuthenticated, RequestTooLarge, UnknownSpace
+from holdfast.errors import (
+    BatchTooLong,
+    HoldfastError,
+    NotAuthenticated,
+    RequestTooLarge,
+    UnknownSpace,
+)
 from holdfast.limits import (
     LARGE_READ_SECONDS,
     MANY_READS,
@@ -36,6 +42,7 @@ from holdfast.server.subscribers import Kind, Seat, layer_of
 from holdfast.store import Space, Tx, View
 
 _clock: Final = time.monotonic
+SHORTER_NAME: Final = "Use a shorter name; what it is about belongs in the message."
 _PLAN_BYTES: Final = 512  # memory of a queued command besides its words
 Encode: TypeAlias = Callable[[Any], bytes]
 
@@ -208,7 +215,8 @@ class RespSession:
         longest = MAX_PATTERN_BYTES if kind == "psubscribe" else MAX_CHANNEL_BYTES
         if any(len(channel) > longest for channel in channels):
             raise RequestTooLarge(
-                f"a channel may have {MAX_CHANNEL_BYTES} bytes, a pattern {MAX_PATTERN_BYTES}"
+                f"a channel may have {MAX_CHANNEL_BYTES} bytes, a pattern {MAX_PATTERN_BYTES}",
+                hint=SHORTER_NAME,
             )
 
     def subscribe(self, kind: Kind, channel: bytes) -> None:
@@ -373,7 +381,9 @@ class RespSession:
             self._batch_bytes += len(plan)  # a reply that is kept until `EXEC`
         self._batch_words += 1
         if self._batch_bytes > most:
-            refused = RequestTooLarge(f"the commands of a batch have more than {most} bytes")
+            refused = RequestTooLarge(
+                f"the commands of a batch have more than {most} bytes", hint=BatchTooLong.hint
+            )
             return self.spoil(self.error(refused))
         if isinstance(plan, Later | Change | Steps):
             return self.spoil(self._not_in_batch(name.decode(errors="replace")))

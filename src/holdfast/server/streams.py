@@ -124,7 +124,10 @@ async def _steps(chunks: AsyncIterator[bytes]) -> AsyncIterator[list[bytes]]:
     async for chunk in chunks:
         *lines, rest = (rest + chunk).split(b"\n")
         if len(rest) > MAX_STREAM_LINE_BYTES:
-            raise RequestTooLarge(f"a line has more than {MAX_STREAM_LINE_BYTES} bytes")
+            raise RequestTooLarge(
+                f"a line has more than {MAX_STREAM_LINE_BYTES} bytes",
+                hint="Send each event on a line of its own, with smaller attributes.",
+            )
         for line in lines:
             if line.strip():
                 step.append(line)

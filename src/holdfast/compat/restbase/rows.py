@@ -229,5 +229,8 @@ def _lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
         *lines, rest = (rest + piece).split(b"\n")
         yield from lines
         if len(rest) > MAX_BODY_BYTES:
-            raise RequestTooLarge(f"A line has more than {MAX_BODY_BYTES} bytes")
+            raise RequestTooLarge(
+                f"A line has more than {MAX_BODY_BYTES} bytes",
+                hint="Send each row on a line of its own.",
+            )
     yield rest
