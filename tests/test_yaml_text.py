@@ -118,11 +118,18 @@ def test_a_hostile_value_inside_a_schema_is_a_problem_with_its_line(hostile_text
 @pytest.mark.parametrize(
     ("column", "problem"),
     [
-        ("{type: Timestamp, default: 2024-99-99}", "Default '2024-99-99' is not a valid timestamp"),
+        (
+            "{type: Timestamp, default: 2024-99-99}",
+            "Default '2024-99-99', which is not a valid timestamp, does not fit the Timestamp",
+        ),
         ("{type: Timestamp, default: 0001-01-01T00:00:00+05:00}", "outside the years 1 to 9999"),
-        ("{type: Int, default: 12:30}", "'12:30' is not a number"),
-        ("{type: Int, default: !!bool maybe}", "'maybe' is not a valid bool"),
-        ("{type: Bool, default: !!bool maybe}", "'maybe' is not a valid bool"),
+        (
+            "{type: Int, default: 12:30}",
+            "Default '12:30', which is not a number, does not fit the Int column c",
+        ),
+        ("{type: Int, default: !!bool maybe}", "'maybe', which is not a valid bool,"),
+        ("{type: Bool, default: !!bool maybe}", "'maybe', which is not a valid bool,"),
+        ("{type: Uint, default: -1}", "Default -1, which needs more than 64 bits or has the wrong"),
         ("{type: Text, options: {max_len: " + "9" * 5_000 + "}}", "must be a whole number"),
     ],
 )

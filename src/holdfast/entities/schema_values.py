@@ -11,7 +11,7 @@ import yaml
 
 from holdfast.entities.schema_text import SchemaText, is_null, shown
 from holdfast.entities.types import COLUMN_KINDS, Misfit, Scalar, read_moment
-from holdfast.yaml_text import YamlProblem, scalar
+from holdfast.yaml_text import YamlProblem, scalar, shortened
 
 
 def read_value(text: SchemaText, node: yaml.Node, type: str, subtype: str | None) -> Any:
@@ -67,7 +67,10 @@ def _constructed(node: yaml.Node) -> Any:
     try:
         return scalar(node)
     except YamlProblem as problem:
-        raise Misfit(problem.message) from None
+        found = repr(shortened(node.value))
+        reason = problem.message.removeprefix(found)  # " is not a number"
+        is_cut = reason != problem.message
+        raise Misfit(f"{found}, which{reason}," if is_cut else reason) from None
 
 
 def outside(value: Any, choices: tuple[Any, ...], type: str) -> Any:

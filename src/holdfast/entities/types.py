@@ -104,7 +104,7 @@ def _integer_reader(low: int, high: int) -> Callable[[Scalar], int]:
         if not isinstance(number, int) or isinstance(number, bool):
             raise Misfit(scalar.shown)
         if not low <= number <= high:
-            raise Misfit(f"{number}, which needs more than 64 bits or has the wrong sign")
+            raise Misfit(f"{number}, which needs more than 64 bits or has the wrong sign,")
         return number
 
     return read
@@ -135,7 +135,7 @@ def read_moment(value: date) -> datetime:
     try:
         return aware.astimezone(UTC).replace(microsecond=milliseconds * 1000)
     except OverflowError:
-        raise Misfit(f"'{value}', which is outside the years 1 to 9999 in UTC") from None
+        raise Misfit(f"'{value}', which is outside the years 1 to 9999 in UTC,") from None
 
 
 # --- the table -----------------------------------------------------------------------------------
