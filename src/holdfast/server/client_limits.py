@@ -1,6 +1,7 @@
 """The limits of one server: those of `limits.py`, unless it was started with others; and the memory
 that all of its clients share."""
 
+import math
 from collections.abc import Iterable
 
 import msgspec
@@ -13,6 +14,7 @@ from holdfast.limits import (
     MAX_PIPELINED,
     MAX_REQUEST_BYTES,
     MAX_UNSENT_BYTES,
+    ONE_ADDRESS_SHARE,
     PAUSE_UNSENT_BYTES,
     STALLED_SECONDS,
 )
@@ -22,6 +24,7 @@ class ClientLimits(msgspec.Struct, frozen=True, kw_only=True):
     """The limits of a connection; the reason for each is in `limits.py`."""
 
     connections: int = MAX_CONNECTIONS
+    connections_per_address: int = 0  # 0: a part of them, see `of_one_address`
     request_bytes: int = MAX_REQUEST_BYTES
     pipelined: int = MAX_PIPELINED
     idle_seconds: float = IDLE_SECONDS
@@ -52,8 +55,16 @@ class ClientLimits(msgspec.Struct, frozen=True, kw_only=True):
 
     def shared_by(self, processes: int) -> "ClientLimits":
         """Returns the limits of one of `processes` processes that serve together."""
-        connections = max(1, self.connections // processes)
-        return msgspec.structs.replace(self, connections=connections)
+        return msgspec.structs.replace(
+            self,
+            connections=max(1, self.connections // processes),
+            connections_per_address=-(-self.connections_per_address // processes),
+        )
+
+    @property
+    def of_one_address(self) -> int:
+        """Returns how many of the connections one address may have."""
+        return self.connections_per_address or math.ceil(self.connections * ONE_ADDRESS_SHARE)
 
 
 class MemoryBudget:

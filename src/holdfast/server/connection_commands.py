@@ -216,7 +216,7 @@ def _told(dispatcher: Dispatcher, figures: dict[str, int], wanted: set[str]) -> 
             "process_id": os.getpid(),
             "uptime_in_seconds": int(time.time() - dispatcher.started),
         },
-        "Clients": {"connected_clients": dispatcher.connections},
+        "Clients": {"connected_clients": dispatcher.connections.total},
         "Replication": {"role": "master", "connected_slaves": 0},
         "Store": {**figures, **dispatcher.figures()},
         "Keyspace": {},

@@ -50,6 +50,7 @@ from holdfast.server.back_pressure import BackPressure
 from holdfast.server.browser_checks import Hosts
 from holdfast.server.call_tracing import TracedCall
 from holdfast.server.client_limits import MemoryBudget
+from holdfast.server.connection_counts import ConnectionCounts
 from holdfast.server.error_frames import forget_frames
 from holdfast.server.job_waiters import JobWaiters
 from holdfast.server.large_reads import LargeReads
@@ -95,7 +96,6 @@ class Dispatcher:
             asyncio.get_running_loop(), stalled_seconds=self.bounds.stalled_seconds
         )
         self.started = time.time()
-        self.connections = 0  # over RESP and HTTP
         self.allows_flush = options.allow_flush
         self.allows_pixel = options.pixel
         self.serves_ui = options.ui
@@ -103,6 +103,7 @@ class Dispatcher:
         self.recorder = Recorder(store, is_on=options.record, tracer=options.tracer)
         self.flux_read_only, self.flux_ttl = options.flux_read_only, options.flux_ttl
         self.trusted_proxies = networks(options.trusted_proxies)
+        self.connections = ConnectionCounts(self.bounds, self.trusted_proxies)  # of both protocols
         self.hosts = Hosts(options.allowed_hosts)
         self.backups = options.backups
         self.schemas = options.schemas
@@ -211,16 +212,11 @@ class Dispatcher:
     def next_session_id(self) -> int:
         return next(self._sessions)
 
-    def admit(self) -> bool:
-        """Returns whether one more connection is allowed; if so, `leave` must follow."""
+    def admit(self, address: str) -> str | None:
+        """Counts one more connection of an address, for which `connections.leave` must follow; if
+        it is one too many, returns why."""
         self.turns.accepted()
-        if self.connections >= self.bounds.connections:
-            return False
-        self.connections += 1
-        return True
-
-    def leave(self) -> None:
-        self.connections -= 1
+        return self.connections.enter(address)
 
     def _load_scripts(self) -> dict[bytes, Dialect]:
         """Returns the queue scripts that clients have loaded, by their hash; see
@@ -440,7 +436,7 @@ class Dispatcher:
     def figures(self) -> dict[str, int]:
         """Returns the server's current figures: connections, queues, memory."""
         return {
-            "connections": self.connections,
+            "connections": self.connections.total,
             "queued_writes": self.write_groups.queued,
             "long_operations": self._threads,
             "waits": len(self._ends),

@@ -8,7 +8,7 @@ from typing import Final
 
 from holdfast.limits import SERVER_DRAIN_SECONDS
 from holdfast.server.dispatcher import Dispatcher
-from holdfast.server.listening import listen
+from holdfast.server.listening import Listener, listen
 from holdfast.server.resp import RespConnection
 
 _LOOK_SECONDS: Final = 0.25  # between two looks at the connections that are left when it closes
@@ -29,7 +29,7 @@ class RespServer:
 
     async def open(
         self, host: str, port: int, *, tls: ssl.SSLContext | None = None, shared: bool = False
-    ) -> asyncio.Server:
+    ) -> Listener:
         def connection() -> asyncio.Protocol:
             return RespConnection(self)
 
@@ -39,11 +39,11 @@ class RespServer:
         listening = [each.dup() for each in server.sockets]
         server.close()
         self.has_tls = tls is not None
-        self._servers = await listen(listening, connection, tls)
+        self._servers = await listen(listening, connection, tls, self.dispatcher.connections)
         return self._servers[0]
 
     def admit(self, connection: RespConnection) -> bool:
-        if self._closed or not self.dispatcher.admit():
+        if self._closed or self.dispatcher.admit(connection.session.address) is not None:
             return False
         self._connections.add(connection)
         return True
@@ -51,7 +51,7 @@ class RespServer:
     def forget(self, connection: RespConnection) -> None:
         if connection in self._connections:
             self._connections.remove(connection)
-            self.dispatcher.leave()
+            self.dispatcher.connections.leave(connection.session.address)
         if not self._connections:
             self._empty.set()
 

@@ -24,6 +24,7 @@ from holdfast.server.application import make_dispatcher
 from holdfast.server.background import sweep
 from holdfast.server.call_tracing import CallTracer
 from holdfast.server.client_limits import ClientLimits
+from holdfast.server.connection_counts import fitted_to_open_files
 from holdfast.server.dispatcher import Dispatcher
 from holdfast.server.http import HttpApi
 from holdfast.server.options import DispatcherOptions
@@ -203,7 +204,9 @@ async def serve(
     all ports are open, with the addresses for RESP, for HTTP and, if it has one, for Flux's API.
     `entries` is what `admin.server` says of the settings; `tracer` follows all calls.
     """
-    dispatcher = make_dispatcher(store, settings.for_dispatcher(tracer))
+    options = settings.for_dispatcher(tracer)
+    bounds = fitted_to_open_files(options.bounds)
+    dispatcher = make_dispatcher(store, msgspec.structs.replace(options, bounds=bounds))
     dispatcher.started_with.update(settings.shown())
     dispatcher.started_settings = list(entries) or settings.entries({})
     try:

@@ -22,7 +22,6 @@ from holdfast.errors import (
 )
 from holdfast.limits import (
     KEEP_ALIVE_SECONDS,
-    LARGE_PIECE_BYTES,
     MAX_HEAD_BYTES,
     MAX_HEADERS,
     MAX_PIPELINED_REQUESTS,
@@ -37,6 +36,7 @@ from holdfast.server.dispatcher import Dispatcher
 from holdfast.server.error_frames import forget_frames
 from holdfast.server.http import HttpApi
 from holdfast.server.http_exchange import IS_WHOLE, JSON, error_headers
+from holdfast.server.joined_writes import JoinedWrites
 from holdfast.server.listening import listen
 
 try:
@@ -46,7 +46,6 @@ except ImportError as error:
     raise MissingDriver.of_server(error) from error
 
 _PIECE_BYTES: Final = 4_096  # the parser gets at once: it can't stop in the middle
-_HELD_BYTES: Final = 4_096  # of a head, or a piece of a stream, that waits for the next write
 _HEALTH_CHECK: Final = b"GET /livez "  # which must be answered in time
 _ABSOLUTE_FORM: Final = re.compile(rb"https?://([^/?#@]+)([/?].*)?", re.IGNORECASE)
 _TURN_BYTES: Final = 16_384  # parsed of one connection before the others get a turn
@@ -66,42 +65,6 @@ class _Flow(FlowControl):
     def leave(self) -> None:
         """Drops the reference to the connection."""
         self._may_read = _never
-
-
-class _JoinedWrites:
-    """The transport for uvicorn, which holds a head back for the body that usually follows at once:
-    two writes would be two system calls and two packets."""
-
-    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
-        self._transport = transport
-        self._loop = loop
-        self._held = b""
-        self.is_closing = transport.is_closing
-
-    def write(self, data: bytes) -> None:
-        if self._held:
-            held, self._held = self._held, b""
-            if len(data) > LARGE_PIECE_BYTES:
-                # Without copying. asyncio's `writelines` never pauses in Python 3.12.0 to 3.12.8,
-                # 3.13.0 and 3.13.1 (CVE-2024-12254).
-                self._transport.write(held)
-            else:
-                data = held + data
-        elif len(data) <= _HELD_BYTES:
-            self._held = data
-            self._loop.call_soon(self.flush)
-            return
-        self._transport.write(data)
-
-    def flush(self) -> None:
-        """Sends what was held back."""
-        held, self._held = self._held, b""
-        if held and not self.is_closing():
-            self._transport.write(held)
-
-    def close(self) -> None:
-        self.flush()
-        self._transport.close()
 
 
 class BoundedProtocol(DirectAnswers):
@@ -135,15 +98,17 @@ class BoundedProtocol(DirectAnswers):
         self.connections.add(self)
         self.transport = transport
         self.flow = _Flow(transport, self._may_read)
-        self._joined = _JoinedWrites(transport, self.loop)
+        self._joined = JoinedWrites(transport, self.loop)
         self.client = _address(transport.get_extra_info("peername"))
+        self._peer = self.client[0] if self.client else ""
         self.server = _address(transport.get_extra_info("sockname"))
         self.scheme = "https" if transport.get_extra_info("sslcontext") else "http"
-        self._is_admitted = self.dispatcher.admit()
-        if self._is_admitted:
+        refusal = self.dispatcher.admit(self._peer)
+        self._is_admitted = refusal is None
+        if refusal is None:
             self._expect_head()
         else:
-            self._refuse(ServerBusy("the server has reached its maximum of connections"))
+            self._refuse(ServerBusy(refusal))
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.dispatcher.turns.end(partial(self._forget, exc))
@@ -151,7 +116,7 @@ class BoundedProtocol(DirectAnswers):
     def _forget(self, exc: Exception | None) -> None:
         self._head_is_complete()
         if self._is_admitted:
-            self.dispatcher.leave()
+            self.dispatcher.connections.leave(self._peer)
         self.dispatcher.back_pressure.remove(self)
         self._unfed = b""
         self.pipeline.clear()
@@ -217,7 +182,7 @@ class BoundedProtocol(DirectAnswers):
             self.flow.pause_reading()
         if not self._parses_later:
             self._parses_later = True
-            self.dispatcher.turns.put(self._take_turn, self.client[0] if self.client else "")
+            self.dispatcher.turns.put(self._take_turn, self._peer)
 
     def _take_turn(self) -> None:
         self._parses_later = False
@@ -487,7 +452,8 @@ class HttpServer:
             )
             return made
 
-        server.servers = await listen([listening], protocol, self._tls)
+        counts = self._door.dispatcher.connections
+        server.servers = await listen([listening], protocol, self._tls, counts)  # type: ignore[assignment]  # closed alike
         server.started = True
         self._ticking = asyncio.create_task(server.main_loop())
 
