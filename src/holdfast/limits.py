@@ -93,7 +93,8 @@ MAX_GUESSED_READS: Final = 1_000  # reads of one run that are predicted before t
 MAX_GUESSING_RUNS: Final = 4
 # attempts at a transaction that others keep disturbing; then `Conflict`
 MAX_CONFLICT_RUNS: Final = 200
-CONTENDED_SECONDS: Final = 1.0  # how long a key counts as contended after a conflict
+# that a key counts as contended after a conflict, unless two turns find it unchanged before
+CONTENDED_SECONDS: Final = 60.0
 # how long a transaction on Valkey can have contended keys, or its space, to itself; if its process
 # dies, others wait as long
 CLAIM_SECONDS: Final = 0.25
