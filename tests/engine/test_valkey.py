@@ -1,7 +1,7 @@
 """The Valkey engine: what is its own beside the conformance suite."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from typing import Any
@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from holdfast.engine import open_engine
-from holdfast.engine.contract import Notice, Transaction, read_counter
+from holdfast.engine.contract import Notice, Reader, Transaction, read_counter
 from holdfast.engine.remote import RemoteEngine, group_runner
+from holdfast.engine.valkey.connections import Command
+from holdfast.engine.valkey.servers import Servers as ValkeyServers
 from holdfast.errors import (
     Conflict,
     OutcomeUnknown,
@@ -64,6 +66,33 @@ def test_a_read_and_a_commit_cost_one_round_trip_each(engine: RemoteEngine) -> N
     assert trips(engine, lambda: scan_once(engine)) == 1
     assert trips(engine, lambda: engine.transact(write, space=b"A")) == 1
     assert trips(engine, lambda: engine.transact(increment, space=b"A")) == 1
+
+
+def test_a_read_of_some_keys_is_one_plain_command(
+    engine: RemoteEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(reader: Reader) -> list[bytes | None]:
+        return reader.get_many([b"A1", b"A2", b"A3"])
+
+    def scan(reader: Reader) -> list[tuple[bytes, bytes]]:
+        return [*reader.scan(b"A", b"B")]
+
+    sent: list[Any] = []
+    ask = ValkeyServers.ask
+
+    def recorded(self: ValkeyServers, slot: int, commands: Sequence[Command]) -> list[Any]:
+        sent.extend(command[0] for command in commands)
+        return ask(self, slot, commands)
+
+    engine.transact(lambda tx: tx.put_all({b"A1": b"one", b"A3": b""}), space=b"A")
+    for work in (read, scan):
+        engine.read(work, space=b"A", kind=work.__name__)  # known to need one fetch from now on
+    monkeypatch.setattr(ValkeyServers, "ask", recorded)
+
+    assert engine.read(read, space=b"A", kind="read") == [b"one", None, b""]
+    assert sent == ["HMGET"]
+    assert engine.read(scan, space=b"A", kind="scan") == [(b"A1", b"one"), (b"A3", b"")]
+    assert sent == ["HMGET", "FCALL_RO"]
 
 
 def test_a_wrong_guess_is_answered_with_the_truth(servers: Servers) -> None:

@@ -31,6 +31,7 @@ from holdfast.engine.remote import (
     Row,
     SnapshotLost,
     Unsettled,
+    new_row,
 )
 from holdfast.engine.valkey.connections import Command, ResponseError
 from holdfast.engine.valkey.library import SpaceKeyNames, function, pack_list, unpack_list
@@ -136,6 +137,20 @@ class SpaceSession:
         values, found = self._read(keys, pages)
         rows = [self._row_at_snapshot(key, value) for key, value in zip(keys, values, strict=True)]
         return rows, [self._fill(page, *part) for page, part in zip(pages, found, strict=True)]
+
+    def fetch_once(
+        self, keys: Sequence[bytes], pages: Sequence[RangeRead]
+    ) -> tuple[list[Row | None], list[Pairs]]:
+        if pages or not keys or self._ask_along is not None:
+            return self.fetch(keys, pages)
+        # One command sees one moment by itself, for half of the processor time of a function.
+        try:
+            [values] = self._servers.ask(
+                self._place.slot, [("HMGET", self._place.names.values, *keys)]
+            )
+        except NoReply as problem:
+            raise ConnectionLost(str(problem)) from problem
+        return [None if value is None else new_row((value, _VERSION)) for value in values], []
 
     def fetch_since(
         self, keys: Sequence[bytes], pages: Sequence[RangeRead], place: Any
