@@ -48,7 +48,7 @@ def test_a_key_that_two_turns_in_a_row_found_unchanged_is_contended_no_more() ->
     assert remembered.contended_among([b"a", b"b"], []) == [b"b"]
 
 
-def test_a_habit_lasts_as_long_as_all_its_keys_are_contended() -> None:
+def test_a_habit_lasts_as_long_as_any_of_its_keys_is_contended() -> None:
     remembered = Contention()
     remembered.note([b"a", b"b"])
     work, rest = RangeRead(b"b", b"c", 1), RangeRead(b"x", b"y", 1)
@@ -56,9 +56,45 @@ def test_a_habit_lasts_as_long_as_all_its_keys_are_contended() -> None:
 
     remembered.learn_habit(b"A", "pop", [b"a", b"b"], [b"a", b"s"], [work, rest], found)
     habit = remembered.habit(b"A", "pop")
-    remembered.note_quiet([b"b"])
-    remembered.note_quiet([b"b"])
+    habits = []
+    for key in (b"b", b"b", b"a", b"a"):
+        remembered.note_quiet([key])
+        habits.append(remembered.habit(b"A", "pop"))
 
     assert habit == Habit(frozenset([b"a", b"b"]), [b"a"], [work])
-    assert remembered.habit(b"A", "pop") is None
+    assert habits == [habit, *2 * [Habit(frozenset([b"a"]), [b"a"], [work])], None]
     assert remembered.habit(b"B", "pop") is None
+
+
+def test_a_habit_loses_what_only_one_work_of_its_kind_has_read() -> None:
+    remembered = Contention()
+    remembered.note([b"count", b"job 1", b"list"])
+    work = RangeRead(b"list", b"lisu", 1)
+    found = Compared(changed=[b"count", b"job 1"], same=[])
+    every = [b"count", b"job 1", b"list"]
+    remembered.learn_habit(b"A", "complete", every, [b"count", b"job 1"], [work], found)
+
+    remembered.narrow_habit(b"A", "complete", [b"count"], [b"count", b"job 2"], [])
+    narrowed = remembered.habit(b"A", "complete")
+    remembered.narrow_habit(b"A", "complete", [b"other"], [b"other"], [])
+
+    assert narrowed == Habit(frozenset([b"count"]), [b"count"], [])
+    assert remembered.habit(b"A", "complete") is None
+    remembered.narrow_habit(b"A", "pop", [b"count"], [b"count"], [])  # it has none
+    assert remembered.habit(b"A", "pop") is None
+
+
+def test_contended_keys_make_room_for_others_when_their_time_is_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    watch = Watch()
+    monkeypatch.setattr(contention, "time", watch)
+    remembered = Contention()
+    remembered.note(b"old %d" % number for number in range(1_500))
+    watch.now += CONTENDED_SECONDS + 0.1
+    remembered.note(b"new %d" % number for number in range(10))
+
+    remembered.note([b"newest"])
+
+    assert len(remembered.contended_among([b"newest", b"new 0", b"old 0"], [])) == 2
+    assert len(remembered._until) == 11

@@ -17,7 +17,7 @@ from holdfast.engine.remote.protocol import RangeRead
 from holdfast.engine.remote.remembered_rows import Compared
 from holdfast.limits import CONTENDED_SECONDS
 
-_MAX_HOT_KEYS: Final = 1_000  # of a process; beyond that all are forgotten
+_MAX_HOT_KEYS: Final = 1_000  # of a process; beyond that old ones are forgotten, or all
 _QUIET_TURNS: Final = 2  # in a row, in which nobody else has changed a key: it is contended no more
 
 
@@ -42,9 +42,10 @@ class Contention:
         self._quiet: dict[bytes, int] = {}  # turns in a row in which a key was as it had been left
 
     def note(self, keys: Iterable[bytes]) -> None:
-        until = time.monotonic() + CONTENDED_SECONDS
+        now = time.monotonic()
+        until = now + CONTENDED_SECONDS
         if len(self._until) > _MAX_HOT_KEYS:
-            self._until, self._quiet = {}, {}
+            self._make_room(now)
         for key in keys:
             self._until[key] = until
             self._quiet.pop(key, None)
@@ -98,17 +99,51 @@ class Contention:
         )
 
     def habit(self, space: bytes, kind: str) -> Habit | None:
-        """Returns the habit of a kind, as long as all its keys are contended."""
+        """Returns the habit of a kind, as long as any of its keys is contended."""
         habit = self._habits.get((space, kind))
-        if habit is not None and len(self.contended_among(habit.contended, ())) < len(
-            habit.contended
-        ):
+        if habit is None:
+            return None
+        contended = self.contended_among(habit.contended, ())
+        if len(contended) == len(habit.contended):
+            return habit
+        return self._keep_habit(space, kind, habit._replace(contended=frozenset(contended)))
+
+    def narrow_habit(
+        self,
+        space: bytes,
+        kind: str,
+        contended: Iterable[bytes],
+        keys: Iterable[bytes],
+        pages: Iterable[RangeRead],
+    ) -> None:
+        """Leaves of a habit what a work of this kind has read this time: the rest belonged to one
+        work, such as the key of the job that it completed."""
+        habit = self._habits.get((space, kind))
+        if habit is None:
+            return
+        read, begins = frozenset(keys), {page.begin for page in pages}
+        narrowed = Habit(
+            habit.contended.intersection(contended),
+            [key for key in habit.keys if key in read],
+            [page for page in habit.pages if page.begin in begins],
+        )
+        self._keep_habit(space, kind, narrowed)
+
+    def _keep_habit(self, space: bytes, kind: str, habit: Habit) -> Habit | None:
+        if not habit.contended:
             self.forget_habit(space, kind)
             return None
+        self._habits[space, kind] = habit
         return habit
 
     def forget_habit(self, space: bytes, kind: str) -> None:
         self._habits.pop((space, kind), None)
+
+    def _make_room(self, now: float) -> None:
+        """Forgets the keys whose time is over; all, if these are few."""
+        left = {key: until for key, until in self._until.items() if until >= now}
+        self._until = left if len(left) < _MAX_HOT_KEYS // 2 else {}
+        self._quiet = {key: turns for key, turns in self._quiet.items() if key in self._until}
 
     def _forget(self, key: bytes) -> None:
         self._until.pop(key, None)

@@ -219,7 +219,7 @@ class GroupRunner:
         if commit is not None and commit.writes and attempt.may_try:
             contended = self._contention.contended_among(keys, pages)
             if attempt.turn and not attempt.turn.issubset(contended):
-                self._contention.forget_habit(attempt.space, group.kind)
+                self._contention.narrow_habit(attempt.space, group.kind, contended, keys, pages)
             if contended and not attempt.turn.issuperset(contended):
                 self._fetch_in_turn(attempt, group, contended, keys, pages)
                 return False
