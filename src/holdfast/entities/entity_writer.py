@@ -5,7 +5,8 @@ the same operation see the earlier ones. `finish` writes what is cheaper to writ
 the table, the counts of its indexes, the notice.
 """
 
-from typing import Any, Final, Literal
+from functools import partial
+from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -26,6 +27,7 @@ from holdfast.keys import pack_int, prefix_range
 from holdfast.limits import MAX_CHANGED_ENTITIES, MAX_NOTICE_CHANGES
 
 EXPIRY_KIND: Final = "entities.expired"  # the subject is a table's full name
+Changes: TypeAlias = list[tuple[str, str, int, tuple[str, ...]]]  # each like a `Changed`
 
 
 class EntityWriter:
@@ -39,7 +41,7 @@ class EntityWriter:
         self._size = 0
         # By index: 1 for an entry that came, -1 for one that went, 0 for one that did both.
         self._entries: dict[int, dict[bytes, int]] = {}
-        self._changes: list[tuple[str, str, int, tuple[str, ...]]] = []  # each as a `Changed`
+        self._changes: Changes = []
 
     @property
     def now_ms(self) -> int:
@@ -141,16 +143,9 @@ class EntityWriter:
             if entries := self._entries.get(index.number):
                 count_changes(tx, index, entries)
         if self._changes:
-            tx.after_commit_many(access.topic, self._notices)
-
-    def _notices(self) -> list[Notice]:
-        notices = []
-        for first in range(0, len(self._changes), MAX_NOTICE_CHANGES):
-            changes = self._changes[first : first + MAX_NOTICE_CHANGES]
-            # The bytes of a `ChangeNotice`: tuples cost a fifth of records, and no one sees them.
-            payload = write_record({"table": self.access.name, "changes": changes})
-            notices.append(Notice(self.access.topic, payload))
-        return notices
+            # Not a method: the transaction would then refer to itself, and stay in memory with its
+            # snapshot of LMDB until the garbage collector comes to it.
+            tx.after_commit_many(access.topic, partial(_notices, access, self._changes))
 
     def _index_new(self, id_part: bytes, properties: dict[str, Any], expires: int) -> None:
         value = entry_value(id_part, expires)
@@ -221,3 +216,14 @@ class EntityWriter:
             # One entry per table and second: a thousand sessions that end together share it.
             second = -(-expires // 1000)
             expiry.schedule(self.tx, second, EXPIRY_KIND, self.access.name.encode())
+
+
+def _notices(access: TableAccess, changes: Changes) -> list[Notice]:
+    notices = []
+    for first in range(0, len(changes), MAX_NOTICE_CHANGES):
+        # The bytes of a `ChangeNotice`: tuples cost a fifth of records, and no one sees them.
+        payload = write_record(
+            {"table": access.name, "changes": changes[first : first + MAX_NOTICE_CHANGES]}
+        )
+        notices.append(Notice(access.topic, payload))
+    return notices

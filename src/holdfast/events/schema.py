@@ -178,7 +178,7 @@ def _load(source: Mapping[str, Any] | str | bytes) -> Any:
     try:
         return msgspec.json.decode(source)
     except msgspec.DecodeError as error:
-        json_problem = error
+        json_problem = str(error)  # not the error, which refers to this frame
         plain = _decoded_without_comments(source)
         if plain is not None:
             return plain

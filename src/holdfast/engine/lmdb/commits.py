@@ -87,6 +87,7 @@ class Commits:
             if type(outcome.error) is StoreFull:
                 outcome = self._run_when_full(outcome, request.works[0], request.spaces[0], request)
             request.outcomes = [outcome]
+            del outcome  # an error holds this frame, which must not hold the error
             self.groups += 1
             self.transactions += 1
             return

@@ -171,10 +171,16 @@ class LmdbEngine:
     def transact(
         self, work: Callable[[Transaction], T], *, space: bytes = b"", kind: str = ""
     ) -> T:
-        [outcome] = self._serve(CommitRequest((work,), (space,)))
-        if outcome.error is not None:
+        request = CommitRequest((work,), (space,))
+        [outcome] = self._serve(request)
+        if outcome.error is None:
+            return outcome.result  # type: ignore[return-value]  # without an error it is a T
+        # An error holds the frames that it passed, which must not hold the error.
+        request.outcomes = None
+        try:
             raise outcome.error
-        return outcome.result  # type: ignore[return-value]  # without an error it is a T
+        finally:
+            del outcome
 
     def transact_many(
         self,
