@@ -186,7 +186,7 @@ def be_quiet() -> None:
     is no room for a large map."""
     for module, name, value in (
         (flusher, "FLUSH_SECONDS", 3600),
-        (space_runner, "EXPIRY_LOOK_SECONDS", 3600),
+        (space_runner, "EXPIRY_CHECK_SECONDS", 3600),
         (environment, "MAP_BYTES", 2**30),
     ):
         assert hasattr(module, name), f"{name} is not in {module.__name__} any more"

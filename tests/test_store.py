@@ -11,7 +11,7 @@ import holdfast
 from holdfast import expiry
 from holdfast.engine.contract import Notice, Transaction
 from holdfast.errors import BadInput, StoreClosed, ViewOnlyReads
-from holdfast.limits import EXPIRED_PER_WRITE, REMOTE_EXPIRY_LOOK_SECONDS
+from holdfast.limits import EXPIRED_PER_WRITE, REMOTE_EXPIRY_CHECK_SECONDS
 from holdfast.metrics.records import Write
 from holdfast.space_runner import REMOVERS
 from holdfast.store import Space, Store, Tx
@@ -267,7 +267,7 @@ def test_a_writer_that_found_nothing_to_be_due_looks_again_in_a_moment(
     clock.advance(seconds=0.001)
     put_in(store, b"k")
     at_once = things.left()
-    clock.advance(seconds=REMOTE_EXPIRY_LOOK_SECONDS)  # the longer one
+    clock.advance(seconds=REMOTE_EXPIRY_CHECK_SECONDS)  # the longer one
     put_in(store, b"k")
 
     assert (at_once, things.left()) == ([b"a"], [])

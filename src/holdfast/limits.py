@@ -39,7 +39,7 @@ FLUSH_SECONDS: Final = 0.02  # how often waiting commits are checked, and others
 # commits that are not yet in LMDB; opening the store reads them all
 REDO_LOG_BYTES: Final = 4 * 1024 * 1024
 # in commit mode, commits before a log is begun: a short-lived program would not recover its cost
-COMMITS_WITHOUT_LOG: Final = 32
+COMMITS_BEFORE_LOG: Final = 32
 # how long commits wait to be written to LMDB in commit mode; a tenth of it when idle
 MAX_WAITING_SECONDS: Final = 1.0
 # the same in interval mode, where each flush copies pages
@@ -51,7 +51,7 @@ MAX_SHORT_OPERATIONS: Final = 1_500
 # a slower disk is synced in a thread, because reads wait for the event loop
 MAX_SYNC_ON_LOOP_SECONDS: Final = 0.001
 # after a failure, the transactions of so many groups get a buffer each instead of sharing one
-GROUPS_APART_AFTER_FAILURE: Final = 64
+SEPARATE_GROUPS_AFTER_FAILURE: Final = 64
 MAX_GROUP_ON_LOOP: Final = 24  # transactions committed together on the event loop
 MAX_SMALL_REQUEST_BYTES: Final = 4_096  # a larger write is not tried on the event loop
 # how long commits stay in a thread after one took too long on the event loop
@@ -59,10 +59,12 @@ LOOP_COMMITS_PAUSE_SECONDS: Final = 0.1
 # keys and notices not yet in LMDB in commit mode; a view may have to copy them
 MAX_WAITING_KEYS: Final = 2_048
 MAX_DEFERRED_BYTES: Final = 1024 * 1024  # a larger transaction gains nothing by waiting for others
-CLEARED_INTO_OVERLAY: Final = 64  # LMDB itself clears a range of more keys
-FEW_DELETED: Final = 8  # so few deleted keys are skipped again rather than remembered
-MAX_SEEN_IN_OVERLAY: Final = 4_096  # pairs read from LMDB that are remembered until the next flush
-MAX_SEEN_BYTES: Final = 4_096  # a larger value is read again rather than remembered
+MAX_CLEARED_IN_OVERLAY: Final = 64  # LMDB itself clears a range of more keys
+MAX_SKIPPED_DELETED_KEYS: Final = 8  # so few deleted keys are skipped again rather than remembered
+MAX_OVERLAY_CACHE_PAIRS: Final = (
+    4_096  # pairs read from LMDB that are remembered until the next flush
+)
+MAX_OVERLAY_CACHED_VALUE_BYTES: Final = 4_096  # a larger value is read again rather than remembered
 # deleted keys a scan may have to skip before they are flushed to LMDB
 MAX_DELETED_IN_OVERLAY: Final = 128
 # how long opening waits for a folder that a stopped process holds, and a transaction until it warns
@@ -75,19 +77,23 @@ MAX_SEALED_BYTES: Final = 32 * 1024 * 1024
 MAX_WALKED_BYTES: Final = 8 * 1024 * 1024
 # a larger file is walked by a child process: a long walk holds the interpreter's lock
 MAX_CHECKED_IN_PROCESS_BYTES: Final = 1024 * 1024
-EXAMINED_SECONDS: Final = 60.0  # how long pages that were found sound are read without another walk
+SOUND_PAGES_SECONDS: Final = (
+    60.0  # how long pages that were found sound are read without another walk
+)
 MAX_UNWRITTEN_BYTES: Final = 2**30  # free pages at the end of a file that LMDB never wrote
 # disk space kept for transactions that free space when the disk is full
 RESERVE_BYTES: Final = 4 * 1024 * 1024
 # how much of the reserve is released at a time, so that others can't use it up
 RESERVE_STEP_BYTES: Final = 512 * 1024
-MAX_FREEING_BYTES: Final = 4_096  # how much a transaction that deletes may add to a full store
+MAX_ADDED_BY_DELETE_BYTES: Final = (
+    4_096  # how much a transaction that deletes may add to a full store
+)
 # with less free disk space, a server reports that it is not ready
 MIN_FREE_BYTES: Final = 1024 * 1024
 # disk space allocated for waiting commits, and as much ahead of them
 RESERVED_BYTES: Final = 16 * 1024 * 1024
 # what a view of a remote engine remembers; beyond it, values are read again
-MAX_SEEN_IN_VIEW_BYTES: Final = 8 * 1024 * 1024
+MAX_VIEW_CACHE_BYTES: Final = 8 * 1024 * 1024
 MAX_GUESSED_READS: Final = 1_000  # reads of one run that are predicted before they are fetched
 # runs of the work, one round trip each; after them it reads step by step
 MAX_GUESSING_RUNS: Final = 4
@@ -106,7 +112,7 @@ MAX_REMEMBERED_KEYS: Final = 10_000  # keys of a space that a process remembers 
 MAX_REMEMBERED_VALUE_BYTES: Final = 16 * 1024  # a larger value is read each time
 MAX_REMEMBERED_BYTES: Final = 16 * 1024 * 1024  # everything that a process remembers
 # rows, such as schemas, from which reads went on to others; remembered by the same rule
-MAX_LEADS: Final = 1_000
+MAX_PREFETCH_HINTS: Final = 1_000
 # a larger commit reads first: it would be sent in vain if a prediction were wrong
 MAX_GUESSED_COMMIT_BYTES: Final = 256 * 1024
 MAX_REMOTE_COMMIT_BYTES: Final = 512 * 1024 * 1024  # servers accept a message of twice the size
@@ -152,15 +158,15 @@ MAX_CHANGES_SHARE: Final = 0.5
 # --- answers ----------------------------------------------------------------------------------
 
 MAX_ANSWER_BYTES: Final = 64 * 1024 * 1024  # of a list or a batch; a single value may be larger
-COLLECTED_AT_ONCE: Final = 64  # values that are read before their size is checked
+VALUES_PER_SIZE_CHECK: Final = 64  # values that are read before their size is checked
 
 # --- expiry -----------------------------------------------------------------------------------
 
 # due removals that a write makes: more than it can add, too few to notice
 EXPIRED_PER_WRITE: Final = 8
-EXPIRY_LOOK_SECONDS: Final = 0.01  # how often the writers of a space check for what is due
+EXPIRY_CHECK_SECONDS: Final = 0.01  # how often the writers of a space check for what is due
 # the same on a remote engine, where each commit sends the range and its server reads it
-REMOTE_EXPIRY_LOOK_SECONDS: Final = 0.1
+REMOTE_EXPIRY_CHECK_SECONDS: Final = 0.1
 EXPIRED_PER_STEP: Final = 500  # due removals in one transaction of a sweep
 EXPIRY_RETRY_MS: Final = 10  # the pause between two steps of one removal
 UNKNOWN_EXPIRY_RETRY_MS: Final = 60_000  # for a kind that another process may know how to remove
@@ -170,7 +176,7 @@ MAX_FAILURE_CHARACTERS: Final = 500  # of the exception in the notice of a faile
 
 # --- errors -----------------------------------------------------------------------------------
 
-NAMES_TO_COMPARE: Final = 1_000  # known names that a misspelt one is compared with
+MAX_COMPARED_NAMES: Final = 1_000  # known names that a misspelt one is compared with
 MAX_SHOWN_VALUE: Final = 200  # characters of a value in an error message; the caller has the rest
 
 # --- caches -----------------------------------------------------------------------------------
@@ -199,7 +205,7 @@ MAX_DECIMAL_EXPONENT: Final = 6_000  # of a decimal, positive or negative
 MAX_DECIMAL_ZEROS: Final = 40  # a decimal with more zeros is written with an exponent
 MAX_TTL_SECONDS: Final = 630_720_000  # 20 years: a longer one means forever
 DEFAULT_PAGE_ROWS: Final = 1_000  # of a query without a limit
-BARE_PAGE_ROWS: Final = 10  # of a table that is read without any query
+UNQUERIED_PAGE_ROWS: Final = 10  # of a table that is read without any query
 MAX_PAGE_ROWS: Final = 10_000  # a page is held in memory
 MAX_PAGE_BYTES: Final = 32 * 1024 * 1024  # of its JSON; a page is held in memory
 MAX_COUNTED_ROWS: Final = 1_000_000  # rows that one call counts; counting reads them
@@ -355,9 +361,9 @@ JOB_DATA_INLINE_CHARS: Final = 1_024
 # queues and workers whose packed keys are remembered, of all spaces together; 1.6 KB each
 MAX_NAMES_KEPT_PACKED: Final = 4_096
 MAX_SPACES_KEPT_PACKED: Final = 256  # spaces whose packed keys are remembered; 2.4 KB each
-MAX_JOBS_HANDED_OVER: Final = 512  # records kept decoded for the next pop or completion
+MAX_CACHED_JOB_RECORDS: Final = 512  # records kept decoded for the next pop or completion
 # of one such record; a job with a long history is decoded again
-MAX_HANDED_OVER_BYTES: Final = 4_096
+MAX_CACHED_JOB_RECORD_BYTES: Final = 4_096
 # forgotten queues that a page of queues skips; there are few
 MAX_FORGOTTEN_QUEUES_READ: Final = 10_000
 MAX_COUNTED_NAMES: Final = 1_000  # queues, groups and other names in totals: a millisecond
@@ -392,7 +398,7 @@ MAX_LOGGED_REASON_CHARS: Final = 500  # of a failed run in a worker's log: a lin
 UNKNOWN_TASK_SECONDS: Final = 3600  # how long a job waits for a worker that has its task
 # the first and the longest pause before such a job is tried again
 UNKNOWN_TASK_WAIT_SECONDS: Final = (10, 300)
-TELL_SECONDS: Final = 1.0  # how often a child process reports progress and log lines
+CHILD_REPORT_SECONDS: Final = 1.0  # how often a child process reports progress and log lines
 HEARTBEATS_PER_LOCK: Final = 3  # two may be late before a lock ends
 # for tasks that do not say otherwise; the same as the layer's default
 WORKER_LOCK_SECONDS: Final = 60.0
@@ -402,11 +408,11 @@ MAX_PREFETCH: Final = 200  # jobs, unless a worker says otherwise: one commit of
 # a job that was prefetched and not started by then is handed back
 MAX_PREFETCH_WAIT_SECONDS: Final = 0.5
 # how long a finished run waits for others while prefetched jobs are left
-SETTLE_SECONDS: Final = 0.01
+SETTLEMENT_WAIT_SECONDS: Final = 0.01
 SIGNAL_WAIT_SECONDS: Final = 100 * 365 * 86_400.0  # a wait without a timeout
 # how long running tasks may take to finish when their worker stops
 WORKER_DRAIN_SECONDS: Final = 30.0
-STUCK_SECONDS: Final = 10.0  # after its timeout, a run that still has not ended is abandoned
+ABANDON_RUN_SECONDS: Final = 10.0  # after its timeout, a run that still has not ended is abandoned
 CRASH_LOOP_SECONDS: Final = 10.0  # a child process that exits sooner counts as a crash
 # the first and the longest pause before a crashed child is replaced
 CRASH_BACKOFF_SECONDS: Final = (1, 60)
@@ -470,7 +476,7 @@ MAX_PIPELINED_BYTES: Final = 1024 * 1024  # of those commands; the network holds
 MAX_QUEUED_WRITES: Final = 100_000  # of all connections; beyond it, writes are refused
 MAX_BATCH_COMMANDS: Final = 10_000  # between MULTI and EXEC: other writers wait while it runs
 MAX_BATCH_SECONDS: Final = 2.0  # of processor time for one batch: other writers wait for it
-MANY_READS: Final = 4  # a read-only batch with more reads runs in a thread
+MAX_BATCH_READS_ON_LOOP: Final = 4  # a read-only batch with more reads runs in a thread
 MAX_READ_ON_LOOP: Final = 20  # a read that asks for more items runs in a thread
 # a kind of read that takes longer on the event loop moves to a thread
 LARGE_READ_SECONDS: Final = 0.02
@@ -486,15 +492,15 @@ LARGE_READ_THREADS: Final = 1  # for large reads, which share the interpreter wi
 LARGE_READ_PAUSE_SECONDS: Final = 0.02
 # how soon the server reads the notices of another process after its write; how often it checks
 # where the system does not report writes
-BULLETIN_LOOK_SECONDS: Final = 0.005
-WATCHED_LOOK_SECONDS: Final = 0.1  # how often it checks where the system reports them
+NOTICE_POLL_SECONDS: Final = 0.005
+WATCHED_NOTICE_POLL_SECONDS: Final = 0.1  # how often it checks where the system reports them
 TURN_SECONDS: Final = 0.005  # of work on the event loop before it polls all sockets again
 SWITCH_SECONDS: Final = 0.001  # how long a thread keeps the interpreter while the event loop waits
 # larger allocations are returned to the system as soon as they are freed
 MAPPED_MEMORY_BYTES: Final = 128 * 1024
 LISTEN_BACKLOG: Final = 2_048  # connections waiting to be accepted
 ACCEPTED_PER_TURN: Final = 16  # connections; more of them wait for the next turn
-MANY_ACCEPTED: Final = 8  # connections in one turn: others probably wait to be accepted
+CROWDED_TURN_CONNECTIONS: Final = 8  # connections in one turn: others probably wait to be accepted
 CROWDED_TURN_SECONDS: Final = 0.001  # of work after such a turn, so that they wait no longer
 ENDED_PER_TURN: Final = 32  # connections; cleaning up after one takes longer than noticing its end
 # a larger part of an answer waits for a turn that has time left
@@ -511,7 +517,7 @@ STALLED_SECONDS: Final = 60.0  # how long such a client has to resume reading be
 MAX_UNSENT_BYTES: Final = 32 * 1024 * 1024
 # to all clients; beyond it, the slowest readers are dropped
 MAX_ALL_UNSENT_BYTES: Final = 256 * 1024 * 1024
-SPARED_SECONDS: Final = 1.0  # a client that read something so recently is not dropped yet
+RECENT_READ_SECONDS: Final = 1.0  # a client that read something so recently is not dropped yet
 STOPPING_STALLED_SECONDS: Final = 2.0  # in place of `STALLED_SECONDS` while the server stops
 # of a request that takes longer than `STALLED_SECONDS`; a slower client is dropped, because a few
 # bytes now and then would hold its connection forever
@@ -523,7 +529,9 @@ KEEPALIVE_SECONDS: Final = 60.0  # of silence before the kernel probes the peer
 PROBE_SECONDS: Final = 15.0  # between two probes
 KEEPALIVE_PROBES: Final = 4  # unanswered probes: a dead peer is found within two minutes
 HANDSHAKE_SECONDS: Final = 10.0  # of TLS; an unfinished handshake counts as a connection
-MAX_STRANGER_BYTES: Final = 64 * 1024  # of a command from a client that has not logged in
+MAX_COMMAND_BYTES_BEFORE_LOGIN: Final = (
+    64 * 1024
+)  # of a command from a client that has not logged in
 MAX_SUBSCRIPTIONS: Final = 10_000  # of one connection, even if one command names them all
 MAX_PATTERNS: Final = 1_000  # of one connection: every notice is compared with each
 MAX_PATTERN_BYTES: Final = 1_024  # for keys and channels: enough for the longest job name
@@ -534,7 +542,9 @@ MAX_TRACE_BYTES: Final = (
 )
 MAX_CONFIG_PATTERNS: Final = 64  # in one CONFIG GET: there are few settings
 MAX_KEYS_ON_LOOP: Final = 1_000  # a command that reads more members runs in a thread
-MAX_QUEUED_LONG: Final = 1_000  # long operations waiting for a thread; beyond it, they are refused
+MAX_QUEUED_LONG_OPERATIONS: Final = (
+    1_000  # long operations waiting for a thread; beyond it, they are refused
+)
 MAX_SCRIPTS: Final = 1_000  # loaded by clients; each is a client's build of one script
 MAX_SESSION_SCRIPTS: Final = 16  # of one connection once the shared ones are full
 MAX_CONNECTIONS: Final = 10_000  # over RESP and HTTP together
@@ -547,11 +557,11 @@ MAX_SERVER_PROCESSES: Final = 64  # that serve one store on the same ports
 RESTARTED_PROCESS_SECONDS: Final = 1.0  # before a server process that has ended is replaced
 IDLE_SECONDS: Final = 3_600.0  # a connection that is silent for longer is closed
 READING_THREADS: Final = 16  # that read at the same time from a remote engine
-LONG_OPERATIONS: Final = 8  # that run in threads at the same time
+LONG_OPERATION_THREADS: Final = 8  # that run in threads at the same time
 MAX_WAIT_SECONDS: Final = 3_600.0  # the longest wait of one call
 SERVER_SWEEP_SECONDS: Final = 1.0  # between two rounds of removing what has expired
-USERS_LOOK_SECONDS: Final = 30.0  # how often the users are read again, in case a notice was lost
-LOOKED_SPACES_PER_ROUND: Final = 100  # of the walk over all spaces; each is one read
+USERS_REFRESH_SECONDS: Final = 30.0  # how often the users are read again, in case a notice was lost
+SWEPT_SPACES_PER_ROUND: Final = 100  # of the walk over all spaces; each is one read
 SWEEP_STEPS_PER_ROUND: Final = 20  # of one space before the others get their turn
 # spaces whose next removal is remembered, about 10 MB; the walk finds the others
 MAX_WATCHED_SPACES: Final = 50_000
@@ -576,7 +586,9 @@ MAX_STREAMS: Final = 32  # uploads that are read in threads at the same time
 # a client that neither sends nor reads for longer is dropped
 STALLED_EXCHANGE_SECONDS: Final = 60.0
 KEEP_ALIVE_SECONDS: Final = 75  # how long an HTTP connection stays open between two requests
-STREAM_PULSE_SECONDS: Final = 15.0  # between two keep-alive comments on a quiet stream of notices
+STREAM_KEEP_ALIVE_SECONDS: Final = (
+    15.0  # between two keep-alive comments on a quiet stream of notices
+)
 MAX_OPEN_SPACES: Final = 10_000  # that a server keeps open; opening one again reads 1 key
 MAX_KNOWN_LOGINS: Final = 1_000  # passwords that were checked and need not be checked again
 MAX_KNOWN_HOSTS: Final = 256  # Host headers that were checked and need not be parsed again

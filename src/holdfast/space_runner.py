@@ -16,8 +16,8 @@ from holdfast.keys import pack, prefix_range, unpack
 from holdfast.lazy_loading import layer_package
 from holdfast.limits import (
     EXPIRED_PER_WRITE,
-    EXPIRY_LOOK_SECONDS,
-    REMOTE_EXPIRY_LOOK_SECONDS,
+    EXPIRY_CHECK_SECONDS,
+    REMOTE_EXPIRY_CHECK_SECONDS,
 )
 from holdfast.spaces import DIRECTORY, NOWHERE, find_number, find_or_create
 
@@ -49,7 +49,9 @@ class SpaceRunner:
         self.prefix = prefix
         self.dropped_key = expiry.dropped_key(prefix)
         self.is_remote = engine.is_remote
-        self._look_seconds = REMOTE_EXPIRY_LOOK_SECONDS if engine.is_remote else EXPIRY_LOOK_SECONDS
+        self._look_seconds = (
+            REMOTE_EXPIRY_CHECK_SECONDS if engine.is_remote else EXPIRY_CHECK_SECONDS
+        )
         self._guard = Guard(self.dropped_key, expiry.refuse_dropped)
         self._looked = -math.inf  # when nothing was last found to be due
 

@@ -66,7 +66,7 @@ class Sample(NamedTuple):
 
 def fill_and_wait(path: str, durability: str, connection: Connection) -> None:
     """Fills a store, and says what is in it while its last commits are in the log only."""
-    overlay.COMMITS_WITHOUT_LOG = 20  # type: ignore[attr-defined]
+    overlay.COMMITS_BEFORE_LOG = 20  # type: ignore[attr-defined]
     overlay.MAX_WAITING_SECONDS = 3600.0  # type: ignore[attr-defined]
     flusher.FLUSH_SECONDS = 0.02  # type: ignore[attr-defined]
     store = holdfast.open(path, durability=durability)  # type: ignore[arg-type]

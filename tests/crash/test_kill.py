@@ -22,7 +22,7 @@ def commit_and_report(
     url: str, durability: str, first: int, threads: int, connection: Connection
 ) -> None:
     """Commits transactions of several writes for ever, and reports each one that returned."""
-    overlay.COMMITS_WITHOUT_LOG = first % 2  # type: ignore[attr-defined]  # in this process only
+    overlay.COMMITS_BEFORE_LOG = first % 2  # type: ignore[attr-defined]  # in this process only
     engine = open_engine(url, durability=durability, checkpoint_seconds=0.01)
     lock = threading.Lock()
 
@@ -74,7 +74,7 @@ def test_all_that_was_acknowledged_survives_many_kills(stores: Stores, durabilit
 def come_and_go(url: str, durability: str, name: int, connection: Connection) -> None:
     """Opens the store, commits a little, closes it, and begins again."""
     chance = random.Random(name)
-    overlay.COMMITS_WITHOUT_LOG = 1  # type: ignore[attr-defined]  # in this process only
+    overlay.COMMITS_BEFORE_LOG = 1  # type: ignore[attr-defined]  # in this process only
     number = 0
     while True:
         engine = open_engine(url, durability=durability, checkpoint_seconds=0.005)

@@ -52,7 +52,7 @@ def wait_for(flush_seconds: float) -> None:
     """In this process only: every commit may wait, for so long."""
     flusher.FLUSH_SECONDS = flush_seconds  # type: ignore[attr-defined]
     overlay.MAX_WAITING_SECONDS = flush_seconds  # type: ignore[attr-defined]
-    overlay.COMMITS_WITHOUT_LOG = 0  # type: ignore[attr-defined]
+    overlay.COMMITS_BEFORE_LOG = 0  # type: ignore[attr-defined]
 
 
 def commit_for_ever(
@@ -232,7 +232,7 @@ def die_before_the_end_of_a_commit(path: str, durability: str, connection: Conne
 def test_the_successor_of_a_process_killed_in_its_commit_continues_from_that_commit(
     tmp_path: Path, durability: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(overlay, "COMMITS_WITHOUT_LOG", 0)
+    monkeypatch.setattr(overlay, "COMMITS_BEFORE_LOG", 0)
     monkeypatch.setattr(overlay, "MAX_WAITING_SECONDS", 3600.0)
     monkeypatch.setattr(flusher, "FLUSH_SECONDS", 3600.0)
     engine = open_engine(tmp_path / "store", durability=durability, checkpoint_seconds=3600)

@@ -32,7 +32,7 @@ def draw_number(tx: Transaction) -> int:
 
 def draw_for_ever(path: str, durability: str, connection: Connection) -> None:
     """Commits, sends the number after it was acknowledged, and looks at the store in between."""
-    overlay.COMMITS_WITHOUT_LOG = 0  # type: ignore[attr-defined]
+    overlay.COMMITS_BEFORE_LOG = 0  # type: ignore[attr-defined]
     flusher.FLUSH_SECONDS = random.choice([0.001, 0.02])  # type: ignore[attr-defined]
     engine = open_engine(path, durability=durability, checkpoint_seconds=0.05)
     while True:

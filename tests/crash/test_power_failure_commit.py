@@ -44,7 +44,7 @@ class Failure(NamedTuple):
 
 def make_small() -> None:
     """In this process only: commits wait at once, in a small log."""
-    overlay.COMMITS_WITHOUT_LOG = 0  # type: ignore[attr-defined]
+    overlay.COMMITS_BEFORE_LOG = 0  # type: ignore[attr-defined]
     overlay.MAX_WAITING_SECONDS = 3600.0  # type: ignore[attr-defined]
     overlay.MAX_DEFERRED_BYTES = LOG_PAGES * PAGE // 4  # type: ignore[attr-defined]
     redo_log.REDO_LOG_BYTES = LOG_PAGES * PAGE  # type: ignore[attr-defined]
@@ -54,7 +54,7 @@ def make_small() -> None:
 def small() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for module, name in [
-            (overlay, "COMMITS_WITHOUT_LOG"),
+            (overlay, "COMMITS_BEFORE_LOG"),
             (overlay, "MAX_WAITING_SECONDS"),
             (overlay, "MAX_DEFERRED_BYTES"),
             (redo_log, "REDO_LOG_BYTES"),

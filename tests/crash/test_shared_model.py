@@ -117,7 +117,7 @@ class Chances:
 
 def make_small() -> None:
     """In this process only: a small log, which is full again and again."""
-    overlay.COMMITS_WITHOUT_LOG = 0  # type: ignore[attr-defined]
+    overlay.COMMITS_BEFORE_LOG = 0  # type: ignore[attr-defined]
     overlay.MAX_DEFERRED_BYTES = LARGE // 2  # type: ignore[attr-defined]
     redo_log.REDO_LOG_BYTES = 40 * 4096  # type: ignore[attr-defined]
 

@@ -29,13 +29,13 @@ from holdfast.engine.lmdb import (
     unflushed_commits,
 )
 from holdfast.errors import StoreFull, ViewOnlyReads
-from holdfast.limits import COMMITS_WITHOUT_LOG
+from holdfast.limits import COMMITS_BEFORE_LOG
 from tests.processes import start
 
 
 @pytest.fixture
 def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
-    monkeypatch.setattr(overlay, "COMMITS_WITHOUT_LOG", 0)
+    monkeypatch.setattr(overlay, "COMMITS_BEFORE_LOG", 0)
     monkeypatch.setattr(overlay, "MAX_WAITING_SECONDS", 3600.0)
     engine = open_engine(tmp_path / "store")
     put(engine, b"first", b"1")
@@ -47,7 +47,7 @@ def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
 @pytest.fixture(scope="module")
 def shared_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(overlay, "COMMITS_WITHOUT_LOG", 0)
+        patch.setattr(overlay, "COMMITS_BEFORE_LOG", 0)
         engine = open_engine(tmp_path_factory.mktemp("store"))
     yield engine
     engine.close()
@@ -55,7 +55,7 @@ def shared_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
 
 def wait_at_once() -> None:
     """Lets commits wait at once, in a process of its own."""
-    overlay.COMMITS_WITHOUT_LOG = 0  # type: ignore[attr-defined]
+    overlay.COMMITS_BEFORE_LOG = 0  # type: ignore[attr-defined]
     overlay.MAX_WAITING_SECONDS = 3600.0  # type: ignore[attr-defined]
 
 
@@ -110,10 +110,10 @@ def test_a_short_program_does_without_the_log(tmp_path: Path) -> None:
     engine = open_engine(tmp_path)
     before = lmdb_commits(engine)
 
-    for number in range(COMMITS_WITHOUT_LOG + 10):
+    for number in range(COMMITS_BEFORE_LOG + 10):
         put(engine, b"%d" % number, b"")
 
-    assert lmdb_commits(engine) == before + COMMITS_WITHOUT_LOG
+    assert lmdb_commits(engine) == before + COMMITS_BEFORE_LOG
     engine.close()
     assert not (tmp_path / "redo").exists()
 
@@ -121,7 +121,7 @@ def test_a_short_program_does_without_the_log(tmp_path: Path) -> None:
 def test_what_has_waited_long_enough_gets_into_lmdb(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(overlay, "COMMITS_WITHOUT_LOG", 0)
+    monkeypatch.setattr(overlay, "COMMITS_BEFORE_LOG", 0)
     monkeypatch.setattr(overlay, "MAX_WAITING_SECONDS", 0.001)
     engine = open_engine(tmp_path)
     before = lmdb_commits(engine)
@@ -136,7 +136,7 @@ def test_what_has_waited_long_enough_gets_into_lmdb(
 def test_lmdb_gets_what_waits_sooner_when_no_more_is_committed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(overlay, "COMMITS_WITHOUT_LOG", 0)
+    monkeypatch.setattr(overlay, "COMMITS_BEFORE_LOG", 0)
     monkeypatch.setattr(overlay, "MAX_WAITING_SECONDS", 600.0)
     engine = open_engine(tmp_path)
     before = lmdb_commits(engine)
@@ -156,7 +156,7 @@ def test_lmdb_gets_what_waits_sooner_when_no_more_is_committed(
 def test_records_that_left_nothing_to_write_count_no_more_in_the_next_round_of_the_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(overlay, "COMMITS_WITHOUT_LOG", 0)
+    monkeypatch.setattr(overlay, "COMMITS_BEFORE_LOG", 0)
     monkeypatch.setattr(overlay, "MAX_WAITING_SECONDS", 3600.0)
     monkeypatch.setattr(redo_log, "REDO_LOG_BYTES", 10 * 4096)  # two for the header, eight records
     engine = open_engine(tmp_path / "store")
@@ -237,7 +237,7 @@ def test_a_view_that_is_opened_while_lmdb_gets_what_waits_sees_it_once(
 
     def late() -> Any:
         monkeypatch.undo()
-        monkeypatch.setattr(overlay, "COMMITS_WITHOUT_LOG", 0)
+        monkeypatch.setattr(overlay, "COMMITS_BEFORE_LOG", 0)
         engine.transact_many([lambda tx: tx.put(b"a", b"2"), lambda tx: tx.put(b"b", b"2")])
         engine.stats()  # brings all into LMDB's file
         return begin_snapshot()

@@ -49,7 +49,7 @@ def closed(tmp_path: Path) -> Path:
 
 
 def write_and_wait(path: str, durability: str, connection: Connection) -> None:
-    overlay.COMMITS_WITHOUT_LOG = 0  # type: ignore[attr-defined]
+    overlay.COMMITS_BEFORE_LOG = 0  # type: ignore[attr-defined]
     overlay.MAX_WAITING_SECONDS = 3600.0  # type: ignore[attr-defined]
     flusher.FLUSH_SECONDS = 3600.0  # type: ignore[attr-defined]
     engine = open_engine(path, durability=durability, checkpoint_seconds=3600)
@@ -353,7 +353,7 @@ def test_recovering_goes_on_without_a_seal_and_not_without_data(closed: Path) ->
 def test_old_records_behind_the_newest_are_no_damage(tmp_path: Path) -> None:
     """The log is used again and again, and its end holds what LMDB has had for long."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(overlay, "COMMITS_WITHOUT_LOG", 0)
+        patch.setattr(overlay, "COMMITS_BEFORE_LOG", 0)
         patch.setattr(overlay, "MAX_WAITING_SECONDS", 3600.0)
         engine = open_engine(tmp_path / "store")
         fill(engine)

@@ -11,7 +11,7 @@ from holdfast.engine import open_engine
 from holdfast.engine.contract import Engine, Notice, Transaction
 from holdfast.engine.lmdb import notice_log
 from holdfast.engine.notices import NoticeHub
-from holdfast.limits import COMMITS_WITHOUT_LOG
+from holdfast.limits import COMMITS_BEFORE_LOG
 from tests.engine.test_notices import ListLog
 from tests.processes import start
 
@@ -123,13 +123,13 @@ def test_a_subscriber_keeps_so_many_bytes_and_the_newest(monkeypatch: pytest.Mon
 def test_notices_that_no_subscriber_wants_are_not_kept(engine: Engine) -> None:
     wanted: set[bytes] = set()
     with engine.subscribe(wanted=lambda notice: notice.payload in wanted) as subscription:
-        for _ in range(COMMITS_WITHOUT_LOG + 10):
+        for _ in range(COMMITS_BEFORE_LOG + 10):
             publish(engine, b"unwanted")
         before = stored(engine)  # by the first ones, which went to LMDB one by one
         for _ in range(30):
             publish(engine, b"unwanted")
         assert engine._overlay.notices()[1] == []  # type: ignore[attr-defined]
-        assert stored(engine) <= before <= COMMITS_WITHOUT_LOG
+        assert stored(engine) <= before <= COMMITS_BEFORE_LOG
         assert subscription.poll_own() == []
 
         wanted.add(b"later")

@@ -22,7 +22,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def hold(path: str, what: str, connection: Connection) -> None:
     """Opens the store, and is then in the middle of something."""
-    overlay.COMMITS_WITHOUT_LOG = 0  # type: ignore[attr-defined]
+    overlay.COMMITS_BEFORE_LOG = 0  # type: ignore[attr-defined]
     durability = "interval" if what == "a checkpoint" else "commit"
     engine = open_engine(path, durability=durability)
     engine.transact(lambda tx: tx.put(b"key", b"value"))

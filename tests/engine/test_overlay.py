@@ -19,9 +19,9 @@ from holdfast.engine.lmdb import flusher, overlay
 from holdfast.engine.lmdb.log_lease import DEFERRING, PASSING
 from holdfast.errors import StoreForked, StoreFull, ViewOnlyReads
 from holdfast.limits import (
-    CLEARED_INTO_OVERLAY,
-    FEW_DELETED,
+    MAX_CLEARED_IN_OVERLAY,
     MAX_DEFERRED_BYTES,
+    MAX_SKIPPED_DELETED_KEYS,
     REDO_LOG_BYTES,
 )
 from tests.processes import start
@@ -32,7 +32,7 @@ from tests.repetitions import repeated
 def no_short_programs() -> Iterator[None]:
     """In commit mode, the first commit waits already."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(overlay, "COMMITS_WITHOUT_LOG", 0)
+        patch.setattr(overlay, "COMMITS_BEFORE_LOG", 0)
         yield
 
 
@@ -217,8 +217,11 @@ def test_who_takes_the_first_of_a_range_finds_what_others_put_before_it(
         for key in waiting:
             put(engine, key, b"")
         engine.checkpoint()
-        assert take_some(engine, FEW_DELETED + 2) == sorted(waiting)[: FEW_DELETED + 2]
-        waiting -= set(sorted(waiting)[: FEW_DELETED + 2])
+        assert (
+            take_some(engine, MAX_SKIPPED_DELETED_KEYS + 2)
+            == sorted(waiting)[: MAX_SKIPPED_DELETED_KEYS + 2]
+        )
+        waiting -= set(sorted(waiting)[: MAX_SKIPPED_DELETED_KEYS + 2])
         for step in steps:
             if step == "take":
                 assert take_some(engine, 1) == sorted(waiting)[:1]
@@ -247,7 +250,7 @@ def first_of_all(tx: Transaction) -> bytes | None:
     return next((key for key, _ in tx.scan(b"p", b"z", limit=1)), None)
 
 
-@pytest.mark.parametrize("keys", [CLEARED_INTO_OVERLAY, CLEARED_INTO_OVERLAY + 1, 1_000])
+@pytest.mark.parametrize("keys", [MAX_CLEARED_IN_OVERLAY, MAX_CLEARED_IN_OVERLAY + 1, 1_000])
 def test_a_range_is_cleared_however_much_is_in_it(engine: Engine, keys: int) -> None:
     def fill(tx: Transaction) -> None:
         for number in range(keys):

@@ -289,7 +289,7 @@ def test_a_view_that_forgets_what_it_has_read_reads_the_same_again(
 
     engine.transact(fill)
     with pytest.MonkeyPatch.context() as patch, engine.view() as view:
-        patch.setattr("holdfast.engine.remote.read_cache.MAX_SEEN_IN_VIEW_BYTES", kept_bytes)
+        patch.setattr("holdfast.engine.remote.read_cache.MAX_VIEW_CACHE_BYTES", kept_bytes)
         # In turn, so that one forgets what the others are in the middle of.
         open_scans = [view.scan(low, high, reverse=back) for low, high, back in scans]
         found: list[list[tuple[bytes, bytes]]] = [[] for _ in scans]

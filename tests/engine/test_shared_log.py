@@ -27,7 +27,7 @@ ALL = (b"", b"\xff")
 
 def let_commits_wait() -> None:
     """In this process only: the first commit goes to the log, and is flushed by nobody's clock."""
-    overlay.COMMITS_WITHOUT_LOG = 0  # type: ignore[attr-defined]
+    overlay.COMMITS_BEFORE_LOG = 0  # type: ignore[attr-defined]
     overlay.MAX_WAITING_SECONDS = 3600.0  # type: ignore[attr-defined]
     overlay.MAX_INTERVAL_WAITING_SECONDS = 3600.0  # type: ignore[attr-defined]
 
@@ -35,7 +35,7 @@ def let_commits_wait() -> None:
 @pytest.fixture(autouse=True)
 def commits_wait() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("COMMITS_WITHOUT_LOG", "MAX_WAITING_SECONDS", "MAX_INTERVAL_WAITING_SECONDS"):
+        for name in ("COMMITS_BEFORE_LOG", "MAX_WAITING_SECONDS", "MAX_INTERVAL_WAITING_SECONDS"):
             patch.setattr(overlay, name, getattr(overlay, name))  # so that it is put back
         let_commits_wait()
         yield

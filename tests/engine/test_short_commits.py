@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from holdfast.engine import open_engine
 from holdfast.engine.contract import Engine, NotBegun, Outcome, Transaction, read_counter
 from holdfast.engine.lmdb import flusher
-from holdfast.limits import COMMITS_WITHOUT_LOG, MAX_SHORT_OPERATIONS
+from holdfast.limits import COMMITS_BEFORE_LOG, MAX_SHORT_OPERATIONS
 
 Work = Callable[[Transaction], Any]
 
@@ -31,7 +31,7 @@ def engine(
 
 def warm_up(engine: Engine) -> None:
     """Has commits wait in the log, as those of a program do that runs for longer."""
-    for _ in range(COMMITS_WITHOUT_LOG + 2):
+    for _ in range(COMMITS_BEFORE_LOG + 2):
         engine.transact(lambda tx: tx.put(b"warm", b"up"))
     engine._overlay._log.sync_seconds = 0.0  # type: ignore[attr-defined]  # on a busy disk too
 

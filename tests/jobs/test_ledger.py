@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from holdfast.errors import BadArgument
 from holdfast.jobs import ledger
 from holdfast.jobs.records import JobRecord
-from holdfast.limits import MAX_HANDED_OVER_BYTES, MAX_JOBS_HANDED_OVER
+from holdfast.limits import MAX_CACHED_JOB_RECORD_BYTES, MAX_CACHED_JOB_RECORDS
 from holdfast.store import Store, Tx
 from tests.stores import Stores
 
@@ -56,16 +56,16 @@ def test_a_completion_that_was_refused_leaves_the_job_as_it_was(store: Store) ->
 
 
 def test_records_are_kept_for_a_few_jobs_only_and_for_none_that_is_long(store: Store) -> None:
-    for _ in range(MAX_JOBS_HANDED_OVER + 10):
+    for _ in range(MAX_CACHED_JOB_RECORDS + 10):
         store.jobs.put("queue", "klass")
     store.jobs.config_set("max-job-history", 1000)
     id = store.jobs.put("other", "klass")
-    for _ in range(MAX_HANDED_OVER_BYTES // 10):
+    for _ in range(MAX_CACHED_JOB_RECORD_BYTES // 10):
         store.jobs.log(id, "something long enough happened")
 
     store.jobs.pop("other", "worker")
 
-    assert len(handed_over()) <= MAX_JOBS_HANDED_OVER
+    assert len(handed_over()) <= MAX_CACHED_JOB_RECORDS
     assert id not in [job.jid for _, job in handed_over()]
 
 

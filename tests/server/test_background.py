@@ -7,7 +7,7 @@ import pytest
 
 import holdfast
 from holdfast import expiry
-from holdfast.limits import LOOKED_SPACES_PER_ROUND, MAX_WATCHED_SPACES
+from holdfast.limits import MAX_WATCHED_SPACES, SWEPT_SPACES_PER_ROUND
 from holdfast.server import background
 from holdfast.server.background import Sweeper
 from holdfast.space_runner import SpaceRunner
@@ -82,7 +82,7 @@ def test_an_idle_space_is_never_written_to(
 def test_a_round_looks_at_few_spaces_however_many_there_are(
     store: holdfast.Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for number in range(2 * LOOKED_SPACES_PER_ROUND + 50):
+    for number in range(2 * SWEPT_SPACES_PER_ROUND + 50):
         store.space(f"space {number}")
     looked: list[bytes] = []
     original = Sweeper._look_at
@@ -99,14 +99,14 @@ def test_a_round_looks_at_few_spaces_however_many_there_are(
         sweeper.round()
         sizes.append(len(looked) - before)
 
-    assert max(sizes) <= LOOKED_SPACES_PER_ROUND + 1
-    assert len(set(looked)) == 2 * LOOKED_SPACES_PER_ROUND + 51
+    assert max(sizes) <= SWEPT_SPACES_PER_ROUND + 1
+    assert len(set(looked)) == 2 * SWEPT_SPACES_PER_ROUND + 51
 
 
 def test_a_space_that_no_notice_told_of_is_found_by_the_walk(
     store: holdfast.Store, clock: Clock
 ) -> None:
-    spaces = [store.space(f"space {number}") for number in range(LOOKED_SPACES_PER_ROUND + 20)]
+    spaces = [store.space(f"space {number}") for number in range(SWEPT_SPACES_PER_ROUND + 20)]
     sweeper = Sweeper(store)
     sweeper.round()
     for space in spaces:
@@ -122,7 +122,7 @@ def test_a_space_that_no_notice_told_of_is_found_by_the_walk(
 def test_a_space_that_was_written_to_is_looked_at_in_the_next_round(
     store: holdfast.Store, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(background, "LOOKED_SPACES_PER_ROUND", 1)
+    monkeypatch.setattr(background, "SWEPT_SPACES_PER_ROUND", 1)
     space = [store.space(f"space {number}") for number in range(9)][-1]
     sweeper = Sweeper(store)
     sweeper.round()

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 import pytest
 
 from holdfast.limits import (
+    CROWDED_TURN_CONNECTIONS,
     CROWDED_TURN_SECONDS,
     ENDED_PER_TURN,
-    MANY_ACCEPTED,
     TURN_SECONDS,
     TURN_SENT_BYTES,
 )
@@ -220,7 +220,7 @@ def test_a_request_waits_behind_a_flood_of_another_client_for_a_single_one(clock
 
 
 @pytest.mark.parametrize(
-    ("accepted", "seconds"), [(1, TURN_SECONDS), (MANY_ACCEPTED, CROWDED_TURN_SECONDS)]
+    ("accepted", "seconds"), [(1, TURN_SECONDS), (CROWDED_TURN_CONNECTIONS, CROWDED_TURN_SECONDS)]
 )
 def test_a_turn_after_many_new_connections_is_short(
     clock: Clock, accepted: int, seconds: float

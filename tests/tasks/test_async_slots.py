@@ -98,7 +98,7 @@ def test_an_async_task_whose_job_is_canceled_is_told(store: Store) -> None:
 def test_a_thread_that_ignores_its_timeout_is_given_up(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.tasks.heartbeats.STUCK_SECONDS", 0.05)
+    monkeypatch.setattr("holdfast.tasks.heartbeats.ABANDON_RUN_SECONDS", 0.05)
     tasks, go_on = Tasks(queue="q"), threading.Event()
 
     @tasks.task(timeout=0.05, retries=0)

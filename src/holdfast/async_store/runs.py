@@ -20,7 +20,7 @@ from holdfast.engine.contract import Outcome
 from holdfast.errors import ServerBusy, StoreClosed
 from holdfast.limits import (
     ASYNC_READING_THREADS,
-    LONG_OPERATIONS,
+    LONG_OPERATION_THREADS,
     MAX_GROUP_TRANSACTIONS,
     MAX_QUEUED_WRITES,
     READING_THREADS,
@@ -58,7 +58,7 @@ class AsyncRuns:
         self._writer = ThreadPoolExecutor(1, "holdfast-async-writer")
         readers = READING_THREADS if self._is_remote else ASYNC_READING_THREADS
         self._readers = ThreadPoolExecutor(readers, "holdfast-async-reader")
-        self._long = ThreadPoolExecutor(LONG_OPERATIONS, "holdfast-async-long")
+        self._long = ThreadPoolExecutor(LONG_OPERATION_THREADS, "holdfast-async-long")
         self._read_times = ReadTimes()
 
     # --- reads ------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from holdfast.errors import (
     NotFound,
     UnsupportedContent,
 )
-from holdfast.limits import MAX_FORM_BYTES, MAX_STRANGER_BYTES
+from holdfast.limits import MAX_COMMAND_BYTES_BEFORE_LOGIN, MAX_FORM_BYTES
 from holdfast.server.auth import Identity
 from holdfast.server.http import HttpApi, route
 from holdfast.server.http_exchange import HttpRequest, HttpResponse, error_headers
@@ -101,7 +101,9 @@ async def _post(
     page_request = PageRequest(
         api, request, identity or _NOBODY, session, segments[0] if segments else ""
     )
-    await page_request.read_form(MAX_STRANGER_BYTES if identity is None else MAX_FORM_BYTES)
+    await page_request.read_form(
+        MAX_COMMAND_BYTES_BEFORE_LOGIN if identity is None else MAX_FORM_BYTES
+    )
     if not session.has_form_token(page_request.form.get("token", "")):
         raise Forbidden("the form does not belong to this session", hint="Load the page again.")
     if segments == [_OWN, "login"]:

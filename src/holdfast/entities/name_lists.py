@@ -19,7 +19,7 @@ import msgspec
 
 from holdfast.entities.records import StoredEntity, StoredHead, encode_entity
 from holdfast.entities.values import extension, kept_extension
-from holdfast.limits import COLLECTED_AT_ONCE, MAX_NAME_LIST_BYTES, MAX_NAME_LISTS
+from holdfast.limits import MAX_NAME_LIST_BYTES, MAX_NAME_LISTS, VALUES_PER_SIZE_CHECK
 
 NameList = tuple[str, ...]
 
@@ -28,7 +28,7 @@ _as_dict: Final = msgspec.structs.asdict
 # The first bytes of a msgpack array, by the number of its items.
 _ARRAY_BEGINS: Final = tuple(
     bytes([0x90 | count]) if count < 16 else b"\xdc" + count.to_bytes(2)
-    for count in range(COLLECTED_AT_ONCE + 1)
+    for count in range(VALUES_PER_SIZE_CHECK + 1)
 )
 
 

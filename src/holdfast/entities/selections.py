@@ -29,7 +29,7 @@ from holdfast.entities.table_access import TableAccess
 from holdfast.errors import AnswerTooLarge
 from holdfast.expiry import to_ms
 from holdfast.keys import pack_int, pack_str, unpack
-from holdfast.limits import COLLECTED_AT_ONCE, MAX_ANSWER_BYTES, WALKED_ENTRIES
+from holdfast.limits import MAX_ANSWER_BYTES, VALUES_PER_SIZE_CHECK, WALKED_ENTRIES
 
 _UNBOUNDED: Final = 2**63
 _READ_AHEAD: Final = 32  # entries of an index that are read at once where no one knows how many
@@ -133,8 +133,8 @@ def load(
     prefix, now_ms, read = access.entities, 0, readers.one
     found_ids: list[str] = []
     found: list[Any] = []
-    for begin in range(0, len(ids), COLLECTED_AT_ONCE):
-        some = ids[begin : begin + COLLECTED_AT_ONCE]
+    for begin in range(0, len(ids), VALUES_PER_SIZE_CHECK):
+        some = ids[begin : begin + VALUES_PER_SIZE_CHECK]
         stored = reader.get_many([prefix + pack_str(id) for id in some])
         if meter is not None:
             meter.take(access, [value for value in stored if value is not None])
@@ -302,11 +302,11 @@ def _load_parts(
     meter: AnswerMeter | None,
 ) -> tuple[list[str], list[Any]]:
     """Returns the ids and entities of these id parts, which the entries of an index end with."""
-    if len(parts) > COLLECTED_AT_ONCE:
+    if len(parts) > VALUES_PER_SIZE_CHECK:
         ids: list[str] = []
         found: list[Any] = []
-        for begin in range(0, len(parts), COLLECTED_AT_ONCE):
-            some = parts[begin : begin + COLLECTED_AT_ONCE]
+        for begin in range(0, len(parts), VALUES_PER_SIZE_CHECK):
+            some = parts[begin : begin + VALUES_PER_SIZE_CHECK]
             some_ids, some_found = _load_parts(reader, access, some, readers, meter)
             ids += some_ids
             found += some_found

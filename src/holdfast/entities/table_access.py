@@ -17,7 +17,7 @@ from holdfast.entities.schema import Column, Index, Table
 from holdfast.error_text import did_you_mean
 from holdfast.errors import InvalidTable
 from holdfast.keys import pack_int, prefix_range, unpack
-from holdfast.limits import NAMES_TO_COMPARE
+from holdfast.limits import MAX_COMPARED_NAMES
 
 
 class IndexAccess:
@@ -127,7 +127,7 @@ def _not_deployed(name: Any, known: Iterable[str] = ()) -> InvalidTable:
 def _names(reader: Reader) -> list[str]:
     """Returns some names of tables that are deployed. Reads 1 key for each."""
     prefix = keys_of(reader.space).tables
-    found = reader.scan(*prefix_range(prefix), limit=NAMES_TO_COMPARE)
+    found = reader.scan(*prefix_range(prefix), limit=MAX_COMPARED_NAMES)
     return [str(unpack(key, len(prefix))[0]) for key, _ in found]
 
 

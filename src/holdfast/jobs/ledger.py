@@ -31,8 +31,8 @@ from holdfast.keys import pack_str
 from holdfast.limits import (
     CLOCK_AHEAD_SECONDS,
     JOB_DATA_INLINE_CHARS,
-    MAX_HANDED_OVER_BYTES,
-    MAX_JOBS_HANDED_OVER,
+    MAX_CACHED_JOB_RECORD_BYTES,
+    MAX_CACHED_JOB_RECORDS,
 )
 
 LOG: Final = "jobs.log"
@@ -108,8 +108,8 @@ class Ledger:
         Decoding a record costs as much as everything else that a completion does with it.
         """
         value = encode(job)
-        if len(value) <= MAX_HANDED_OVER_BYTES:
-            if len(_HANDED_OVER) >= MAX_JOBS_HANDED_OVER:
+        if len(value) <= MAX_CACHED_JOB_RECORD_BYTES:
+            if len(_HANDED_OVER) >= MAX_CACHED_JOB_RECORDS:
                 _HANDED_OVER.clear()
             _HANDED_OVER[key] = value, job
         self.tx.put(key, value)

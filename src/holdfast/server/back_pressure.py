@@ -12,7 +12,7 @@ from typing import Final, Protocol
 from holdfast.limits import (
     MAX_ALL_UNSENT_BYTES,
     MIN_ANSWER_BYTES_PER_SECOND,
-    SPARED_SECONDS,
+    RECENT_READ_SECONDS,
     STALLED_SECONDS,
     STOPPING_STALLED_SECONDS,
 )
@@ -119,7 +119,7 @@ class BackPressure:
             debt.read = 0
         elif read > 0:
             debt.since = now
-            if now - debt.began >= SPARED_SECONDS:  # what comes before, the kernel has taken
+            if now - debt.began >= RECENT_READ_SECONDS:  # what comes before, the kernel has taken
                 debt.read += read
         self.total += size - debt.bytes
         debt.bytes = size
@@ -133,7 +133,7 @@ class BackPressure:
         self._looked = now
         self._measure_all()
         for connection, debt in sorted(self._debts.items(), key=lambda each: each[1].since):
-            if self.total <= self.size or now - debt.since < SPARED_SECONDS:
+            if self.total <= self.size or now - debt.since < RECENT_READ_SECONDS:
                 break
             self._drop(connection)
         if self.total > 2 * self.size:

@@ -22,11 +22,11 @@ from holdfast.errors import HoldfastError, UnknownSpace
 from holdfast.events import StoreEvents
 from holdfast.limits import (
     EXPIRED_PER_STEP,
-    LOOKED_SPACES_PER_ROUND,
     MAX_WATCHED_SPACES,
     SERVER_SWEEP_SECONDS,
     SWEEP_STEPS_PER_ROUND,
-    USERS_LOOK_SECONDS,
+    SWEPT_SPACES_PER_ROUND,
+    USERS_REFRESH_SECONDS,
 )
 from holdfast.server.dispatcher import Dispatcher
 from holdfast.server.memory import Garbage, MemoryWatch, return_memory
@@ -55,7 +55,7 @@ async def sweep(dispatcher: Dispatcher) -> None:
                 try:
                     if (
                         dispatcher.authenticator.is_stale
-                        or loop.time() > users_read + USERS_LOOK_SECONDS
+                        or loop.time() > users_read + USERS_REFRESH_SECONDS
                     ):
                         users_read = loop.time()
                         users = await loop.run_in_executor(
@@ -146,8 +146,8 @@ class Sweeper:
 
     def _walk(self) -> set[bytes]:
         """Returns the next few of all spaces, in the order of their names."""
-        page = self._store.page_of_spaces(after=self._after, limit=LOOKED_SPACES_PER_ROUND)
-        self._after = page[-1][0] if len(page) == LOOKED_SPACES_PER_ROUND else None
+        page = self._store.page_of_spaces(after=self._after, limit=SWEPT_SPACES_PER_ROUND)
+        self._after = page[-1][0] if len(page) == SWEPT_SPACES_PER_ROUND else None
         return {prefix for _, prefix in page}
 
     def _due(self) -> set[bytes]:

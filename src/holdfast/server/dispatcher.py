@@ -35,10 +35,10 @@ from holdfast.errors import (
 from holdfast.keys import pack, prefix_range, unpack
 from holdfast.limits import (
     LARGE_READ_THREADS,
-    LONG_OPERATIONS,
+    LONG_OPERATION_THREADS,
     MAX_BODIES_BYTES,
     MAX_OPEN_SPACES,
-    MAX_QUEUED_LONG,
+    MAX_QUEUED_LONG_OPERATIONS,
     MAX_REQUEST_BYTES,
     READING_THREADS,
 )
@@ -135,7 +135,7 @@ class Dispatcher:
             store, self._loop, self.turns, self.recorder, self.notice_feed, self.report
         )
         self._directory = ThreadPoolExecutor(1, thread_name_prefix="holdfast-directory")
-        self._long = ThreadPoolExecutor(LONG_OPERATIONS, thread_name_prefix="holdfast-long")
+        self._long = ThreadPoolExecutor(LONG_OPERATION_THREADS, thread_name_prefix="holdfast-long")
         # Whether a read waits for the network, which would hold up all others on the loop.
         self.reads_in_threads = store.engine.is_remote
         self.large_reads = LargeReads(used_in_turn=self.turns.used)
@@ -372,8 +372,8 @@ class Dispatcher:
         return await future
 
     def in_thread(self, call: Callable[[], Any]) -> asyncio.Future[Any]:
-        """Runs a long operation in a thread, at most `LONG_OPERATIONS` at a time."""
-        if self._threads >= LONG_OPERATIONS + MAX_QUEUED_LONG:
+        """Runs a long operation in a thread, at most `LONG_OPERATION_THREADS` at a time."""
+        if self._threads >= LONG_OPERATION_THREADS + MAX_QUEUED_LONG_OPERATIONS:
             raise ServerBusy(f"{self._threads} long operations are already running")
 
         def run() -> Any:

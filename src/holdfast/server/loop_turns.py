@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from holdfast.limits import (
+    CROWDED_TURN_CONNECTIONS,
     CROWDED_TURN_SECONDS,
     ENDED_PER_TURN,
-    MANY_ACCEPTED,
     TURN_SECONDS,
     TURN_SENT_BYTES,
 )
@@ -99,7 +99,7 @@ class LoopTurns:
     def _begin_turn(self) -> None:
         self._is_same = False
         self._seconds = TURN_SECONDS
-        if self._accepted >= MANY_ACCEPTED:
+        if self._accepted >= CROWDED_TURN_CONNECTIONS:
             self._seconds = CROWDED_TURN_SECONDS
             self._end = 0.0
         self._sent = self._ended = self._accepted = 0

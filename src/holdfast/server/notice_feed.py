@@ -15,7 +15,7 @@ from typing import Final
 
 from holdfast.engine.contract import Engine, Notice, WriteWatch
 from holdfast.errors import StoreBusy, StoreUnreachable
-from holdfast.limits import BULLETIN_LOOK_SECONDS, WATCHED_LOOK_SECONDS
+from holdfast.limits import NOTICE_POLL_SECONDS, WATCHED_NOTICE_POLL_SECONDS
 from holdfast.server.loop_turns import LoopTurns
 
 _log = logging.getLogger(__name__)
@@ -142,9 +142,9 @@ class NoticeFeed:
         """Looks again when another process may have committed: some time after a write to its file,
         or by polling if writes are not reported."""
         if self._watch is None:
-            self._look_after(BULLETIN_LOOK_SECONDS)
+            self._look_after(NOTICE_POLL_SECONDS)
         else:
-            self._look_after(WATCHED_LOOK_SECONDS)  # in case the system missed a write
+            self._look_after(WATCHED_NOTICE_POLL_SECONDS)  # in case the system missed a write
             self._loop.add_reader(self._watch, self._look_soon, self._watch)
 
     def _look_soon(self, watch: WriteWatch) -> None:
@@ -152,7 +152,7 @@ class NoticeFeed:
         alone: until then further writes are ignored."""
         watch.forget()
         self._loop.remove_reader(watch)
-        self._look_after(BULLETIN_LOOK_SECONDS)
+        self._look_after(NOTICE_POLL_SECONDS)
 
     def _look_after(self, seconds: float) -> None:
         if self._next_look is not None:

@@ -21,11 +21,11 @@ from holdfast.errors import HoldfastError
 from holdfast.limits import (
     COMMANDS_PER_TURN,
     LARGE_PIECE_BYTES,
+    MAX_COMMAND_BYTES_BEFORE_LOGIN,
     MAX_DELAYED_REPLY_BYTES,
     MAX_GROUP_TRANSACTIONS,
     MAX_PIPELINED_BYTES,
     MAX_SMALL_REQUEST_BYTES,
-    MAX_STRANGER_BYTES,
     MAX_UNDELAYED_BYTES,
     PARSED_PER_TURN_BYTES,
     SMALL_REQUESTS_BYTES,
@@ -445,7 +445,9 @@ class RespConnection(asyncio.Protocol):
 
     def _bound_by_identity(self) -> None:
         is_stranger = self.session.identity is None
-        self.reader.max_bytes = MAX_STRANGER_BYTES if is_stranger else self._bounds.request_bytes
+        self.reader.max_bytes = (
+            MAX_COMMAND_BYTES_BEFORE_LOGIN if is_stranger else self._bounds.request_bytes
+        )
 
     def _pause_if_queue_is_full(self) -> None:
         """Stops reading while the client has as many commands in progress as it may."""

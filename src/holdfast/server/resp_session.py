@@ -25,9 +25,9 @@ from holdfast.errors import (
 )
 from holdfast.limits import (
     LARGE_READ_SECONDS,
-    MANY_READS,
     MAX_ANSWER_ON_LOOP_BYTES,
     MAX_BATCH_COMMANDS,
+    MAX_BATCH_READS_ON_LOOP,
     MAX_CHANNEL_BYTES,
     MAX_PATTERN_BYTES,
     MAX_PATTERNS,
@@ -431,7 +431,7 @@ class RespSession:
         if any(isinstance(plan, Write) for plan in plans):
             return self.traced("batch", Write(self.space, work, wire.array))
         large = any(isinstance(plan, Read) and plan.is_large for plan in plans)
-        is_large = large or len(plans) > MANY_READS
+        is_large = large or len(plans) > MAX_BATCH_READS_ON_LOOP
         return self.traced("batch", Read(self.space, work, wire.array, is_large=is_large))
 
     def followed(self, name: str, plan: Read | Write | Later) -> Plan:

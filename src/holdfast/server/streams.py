@@ -16,7 +16,7 @@ from holdfast.limits import (
     MAX_QUEUED_STREAM_NOTICES,
     MAX_REPORTED_EVENTS,
     MAX_STREAM_LINE_BYTES,
-    STREAM_PULSE_SECONDS,
+    STREAM_KEEP_ALIVE_SECONDS,
     STREAM_STEP_BYTES,
 )
 from holdfast.server.client_address import address_event
@@ -220,7 +220,7 @@ async def _notices(
     try:
         yield b": listening\n\n"
         while not overrun.is_set():
-            event = await next_or_none(queue.get(), stopped, seconds=STREAM_PULSE_SECONDS)
+            event = await next_or_none(queue.get(), stopped, seconds=STREAM_KEEP_ALIVE_SECONDS)
             if not may_hear():
                 return
             if event is not None:

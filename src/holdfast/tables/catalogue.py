@@ -13,7 +13,7 @@ from holdfast.engine.contract import Reader, Transaction, read_counter
 from holdfast.error_text import did_you_mean, shown
 from holdfast.errors import InvalidTableQuery, InvalidTableSchema, TableNotFound, UnsupportedPart
 from holdfast.keys import pack, prefix_range, unpack
-from holdfast.limits import NAMES_TO_COMPARE
+from holdfast.limits import MAX_COMPARED_NAMES
 from holdfast.tables.background_steps import DROPPED_INDEX, DROPPED_TABLE
 from holdfast.tables.layout import keys_of
 from holdfast.tables.migration import are_equal, check_upgrade, first_record, migrate
@@ -69,7 +69,7 @@ def not_found(table: str, reader: Reader | None = None) -> TableNotFound:
     near = (
         ""
         if reader is None
-        else did_you_mean(table, names(reader, after=None, limit=NAMES_TO_COMPARE))
+        else did_you_mean(table, names(reader, after=None, limit=MAX_COMPARED_NAMES))
     )
     return TableNotFound(f"Invalid query. No schema: there is no table {shown(table)}{near}")
 

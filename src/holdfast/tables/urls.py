@@ -19,7 +19,7 @@ from holdfast.errors import (
     InvalidTableQuery,
     InvalidTableRequest,
 )
-from holdfast.limits import BARE_PAGE_ROWS
+from holdfast.limits import UNQUERIED_PAGE_ROWS
 from holdfast.tables.plan import Attribute, Element, Index, TablePlan
 from holdfast.tables.predicates import OPERATORS, accept_value, invalid_value
 from holdfast.tables.queries import Query, check_shape, index_of, not_in_index
@@ -38,7 +38,7 @@ def query_of(
 ) -> Query:
     """Returns the one query object that a path and its parameters describe."""
     if index is None and not values and not query_string:
-        return Query(limit=BARE_PAGE_ROWS)
+        return Query(limit=UNQUERIED_PAGE_ROWS)
     parameters = parse_parameters(query_string)
     for name, raw in parameters:
         if name == "index":

@@ -18,7 +18,7 @@ from typing import IO, Final
 import msgspec
 
 from holdfast.jobs.records import Job
-from holdfast.limits import TELL_SECONDS
+from holdfast.limits import CHILD_REPORT_SECONDS
 from holdfast.tasks.execution import Runtime
 from holdfast.tasks.loading import WorkerSource
 from holdfast.tasks.pipes import receive, send
@@ -74,7 +74,7 @@ def _telling(run: Run, reports: IO[bytes]) -> Iterator[None]:
     ended = threading.Event()
 
     def tell() -> None:
-        while not ended.wait(TELL_SECONDS):
+        while not ended.wait(CHILD_REPORT_SECONDS):
             told = run.take_told()
             if told:
                 send(reports, {"told": told})

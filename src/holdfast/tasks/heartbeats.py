@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from holdfast.jobs.records import Job
 from holdfast.jobs.reports import Report
-from holdfast.limits import HEARTBEATS_PER_LOCK, STUCK_SECONDS, TELL_SECONDS
+from holdfast.limits import ABANDON_RUN_SECONDS, CHILD_REPORT_SECONDS, HEARTBEATS_PER_LOCK
 from holdfast.tasks.run import Run, Told
 
 __all__ = ["Beating", "Heartbeats"]
@@ -71,7 +71,7 @@ class Heartbeats:
                     target=self._beat_on, name="holdfast-heartbeats", daemon=True
                 )
                 self._thread.start()
-        if wait < TELL_SECONDS:
+        if wait < CHILD_REPORT_SECONDS:
             self._wake.set()
 
     def remove(self, job: Job) -> None:
@@ -115,7 +115,7 @@ class Heartbeats:
             if not self._beating:
                 return 60.0  # `add` wakes it
             first = min(each.next for each in self._beating.values())
-        return max(0.0, min(TELL_SECONDS, first - time.monotonic()))
+        return max(0.0, min(CHILD_REPORT_SECONDS, first - time.monotonic()))
 
     def _stop_late(self, running: Iterable[Beating]) -> None:
         now = time.monotonic()
@@ -125,7 +125,7 @@ class Heartbeats:
             if each.run.stopped is None:
                 each.run.time_out()
                 each.interrupt()
-            elif each.give_up is not None and now > each.run.deadline + STUCK_SECONDS:
+            elif each.give_up is not None and now > each.run.deadline + ABANDON_RUN_SECONDS:
                 self.remove(each.job)
                 each.give_up()
 
@@ -138,7 +138,7 @@ class Heartbeats:
             _log.exception("%d heartbeats could not be sent", len(due))
             for each, words in zip(due, told, strict=True):
                 each.run.give_back(words)
-                each.next = time.monotonic() + TELL_SECONDS
+                each.next = time.monotonic() + CHILD_REPORT_SECONDS
             return
         for each in due:
             each.next = time.monotonic() + each.lock_seconds / HEARTBEATS_PER_LOCK

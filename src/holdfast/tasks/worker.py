@@ -17,7 +17,7 @@ from holdfast.limits import (
     MAX_JOBS_PER_CALL,
     MAX_PREFETCH,
     REMOTE_POLL_SECONDS,
-    SETTLE_SECONDS,
+    SETTLEMENT_WAIT_SECONDS,
     WORKER_DRAIN_SECONDS,
     WORKER_LOCK_SECONDS,
 )
@@ -177,7 +177,7 @@ class Worker:
                 if not (taken and fetcher.free) and not self._stopping.is_set():
                     # For a slot that is done.
                     fetcher.ready.wait(
-                        SETTLE_SECONDS if fetcher.prefetched else REMOTE_POLL_SECONDS
+                        SETTLEMENT_WAIT_SECONDS if fetcher.prefetched else REMOTE_POLL_SECONDS
                     )
         finally:
             self._drain()
@@ -249,7 +249,7 @@ class Worker:
     def _patience(self) -> float | None:
         """Returns how long to wait for a notice or for a slot that has finished."""
         if self._fetcher.prefetched:
-            return SETTLE_SECONDS
+            return SETTLEMENT_WAIT_SECONDS
         if self._paused or not self._fetcher.free:
             return None  # `resume`, or a slot that is done, wakes it
         if not self._fetcher.ready.is_listening:

@@ -35,7 +35,7 @@ from holdfast.engine.lmdb.write_buffers import (
     assume_a_listener,
 )
 from holdfast.errors import HoldfastError, StoreFull, StoreUnusable
-from holdfast.limits import GROUPS_APART_AFTER_FAILURE, MAX_SHORT_OPERATIONS
+from holdfast.limits import MAX_SHORT_OPERATIONS, SEPARATE_GROUPS_AFTER_FAILURE
 
 Group = Sequence[CommitRequest]  # their callers are told the outcome
 Step = tuple[Work, bytes]  # one transaction of a group, and its space
@@ -173,7 +173,7 @@ class Commits:
             tx.now = self._clock()
             outcome = tx.run(work)
             if outcome.error is not None and not isinstance(outcome.error, NotBegun):
-                self._groups_apart = GROUPS_APART_AFTER_FAILURE
+                self._groups_apart = SEPARATE_GROUPS_AFTER_FAILURE
                 return None
             outcomes.append(outcome)
         return outcomes

@@ -16,7 +16,7 @@ from holdfast.engine.folder import open_file
 from holdfast.engine.write_buffer import WriteBuffer
 from holdfast.errors import StoreFull
 from holdfast.limits import (
-    MAX_FREEING_BYTES,
+    MAX_ADDED_BY_DELETE_BYTES,
     MIN_FREE_BYTES,
     RESERVE_BYTES,
     RESERVE_STEP_BYTES,
@@ -92,4 +92,4 @@ def makes_room(tx: WriteBuffer, stored: Any) -> bool:
         grown += len(value) + len(key) if value is not None else 0
         grown -= len(old) + len(key) if old is not None else 0
         deleted += value is None and old is not None
-    return grown < 0 or (deleted > 0 and grown <= MAX_FREEING_BYTES)
+    return grown < 0 or (deleted > 0 and grown <= MAX_ADDED_BY_DELETE_BYTES)

@@ -41,7 +41,7 @@ from holdfast.errors import (
     StoreForked,
     StoreUnusable,
 )
-from holdfast.limits import CHECKPOINT_SECONDS, EXAMINED_SECONDS
+from holdfast.limits import CHECKPOINT_SECONDS, SOUND_PAGES_SECONDS
 
 T = TypeVar("T")
 
@@ -333,7 +333,7 @@ class LmdbEngine:
 
     def refuse_unreadable(self) -> None:
         """Raises if a page is damaged, according to a recent check or a new one."""
-        if time.monotonic() - self._examined > EXAMINED_SECONDS:
+        if time.monotonic() - self._examined > SOUND_PAGES_SECONDS:
             with self.begin_view() as txn:
                 file_checks.refuse_unreadable(self.path, txn)
             self._examined = time.monotonic()

@@ -43,7 +43,7 @@ from holdfast.engine.notices import NoticeHub
 from holdfast.engine.write_buffer import WriteBuffer
 from holdfast.errors import HoldfastError, StoreFull
 from holdfast.limits import (
-    COMMITS_WITHOUT_LOG,
+    COMMITS_BEFORE_LOG,
     MAX_DEFERRED_BYTES,
     MAX_INTERVAL_WAITING_SECONDS,
     MAX_SYNC_ON_LOOP_SECONDS,
@@ -90,7 +90,7 @@ class Overlay:
         self._running = False  # someone writes, above a base
         self._listens = False  # someone of this process has subscribed to notices
         self._disk_wait = disk_wait
-        without_log = COMMITS_WITHOUT_LOG if synced else 0
+        without_log = COMMITS_BEFORE_LOG if synced else 0
         self._deferral = DeferralPolicy(without_log=without_log, synced=synced)
         self._flusher = Flusher(
             patience=MAX_WAITING_SECONDS if synced else MAX_INTERVAL_WAITING_SECONDS,

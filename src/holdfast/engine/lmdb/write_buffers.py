@@ -30,12 +30,12 @@ from holdfast.engine.write_buffer import (
     check_range,
 )
 from holdfast.limits import (
-    CLEARED_INTO_OVERLAY,
-    FEW_DELETED,
+    MAX_CLEARED_IN_OVERLAY,
     MAX_COUNTER,
     MAX_KEY_BYTES,
-    MAX_SEEN_BYTES,
-    MAX_SEEN_IN_OVERLAY,
+    MAX_OVERLAY_CACHE_PAIRS,
+    MAX_OVERLAY_CACHED_VALUE_BYTES,
+    MAX_SKIPPED_DELETED_KEYS,
     MIN_COUNTER,
 )
 
@@ -187,8 +187,8 @@ class TransactionBuffer(WriteBuffer):
         faster, and the space that LMDB will need is known."""
         if begin < end and not self.cleared:
             check_range(begin, end, self.space)
-            found = list(self.scan(begin, end, limit=CLEARED_INTO_OVERLAY + 1))
-            if len(found) <= CLEARED_INTO_OVERLAY:
+            found = list(self.scan(begin, end, limit=MAX_CLEARED_IN_OVERLAY + 1))
+            if len(found) <= MAX_CLEARED_IN_OVERLAY:
                 for key, _ in found:
                     self.delete(key)
                 return
@@ -381,7 +381,9 @@ class CommittedBuffer(_UnflushedBuffer):
         if key in seen:
             return seen[key]
         value = self._below.get(key)
-        if len(seen) < MAX_SEEN_IN_OVERLAY and (value is None or len(value) <= MAX_SEEN_BYTES):
+        if len(seen) < MAX_OVERLAY_CACHE_PAIRS and (
+            value is None or len(value) <= MAX_OVERLAY_CACHED_VALUE_BYTES
+        ):
             seen[key] = value
         return value
 
@@ -400,7 +402,7 @@ class CommittedBuffer(_UnflushedBuffer):
             pair = self._below.first(start, end, reverse) if start < end else None
         else:
             pair = super().first(start, end, reverse)
-        if self.deleted > FEW_DELETED and not reverse:
+        if self.deleted > MAX_SKIPPED_DELETED_KEYS and not reverse:
             self._bare = begin, max(start, end if pair is None else pair[0])
         return pair
 

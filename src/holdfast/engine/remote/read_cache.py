@@ -26,7 +26,7 @@ from holdfast.engine.remote.protocol import (
     WalkedRange,
 )
 from holdfast.engine.remote.remembered_rows import Compared, RememberedRows, covered
-from holdfast.limits import MAX_GUESSED_READS, MAX_SEEN_IN_VIEW_BYTES
+from holdfast.limits import MAX_GUESSED_READS, MAX_VIEW_CACHE_BYTES
 
 T = TypeVar("T")
 Pair = tuple[bytes, bytes]
@@ -369,7 +369,7 @@ class ReadCache:
 
     def _make_room(self) -> None:
         """Lets a view forget what it has read, once that is too much: it may read a whole store."""
-        if self._leads is not None and self._known_bytes > MAX_SEEN_IN_VIEW_BYTES:
+        if self._leads is not None and self._known_bytes > MAX_VIEW_CACHE_BYTES:
             self._read, self._walked = {}, []
             self._forget()
 

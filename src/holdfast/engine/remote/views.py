@@ -21,7 +21,7 @@ from holdfast.engine.remote.protocol import (
 from holdfast.engine.remote.read_cache import GuessedTooLong, Leads, ReadCache
 from holdfast.engine.remote.reconnector import Reconnector
 from holdfast.errors import StoreForked, ViewOnlyReads
-from holdfast.limits import MAX_LEADS, MAX_REMEMBERED_VALUE_BYTES
+from holdfast.limits import MAX_PREFETCH_HINTS, MAX_REMEMBERED_VALUE_BYTES
 
 T = TypeVar("T")
 
@@ -88,7 +88,7 @@ class Views:
                     leads.pop(key, None)
                 else:
                     leads[key] = row
-        if len(leads) > MAX_LEADS:
+        if len(leads) > MAX_PREFETCH_HINTS:
             self.leads = {}
 
     def fix(self, space: bytes) -> None:
