@@ -17,7 +17,7 @@ class Undone(Exception):
 
 
 def handed_over() -> list[tuple[bytes, JobRecord]]:
-    return list(ledger._HANDED_OVER.values())
+    return list(ledger._CACHED_RECORDS.values())
 
 
 def test_a_taken_job_has_what_others_have_written_meanwhile(store: Store) -> None:
@@ -75,7 +75,7 @@ WORK = st.sampled_from(["put", "put later", "pop", "complete", "heartbeat", "ret
 @settings(max_examples=30, deadline=None)
 @given(st.lists(WORK, max_size=20))
 def test_nobody_changes_a_record_that_was_handed_over(stores: Stores, work: list[str]) -> None:
-    ledger._HANDED_OVER.clear()
+    ledger._CACHED_RECORDS.clear()
     with stores.open() as store:
         for each in work:
             run(store, each)

@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.compat.qless import channel
 from holdfast.errors import UnknownJob
-from holdfast.jobs.ledger import mention_of
+from holdfast.jobs.ledger import event_marker
 from holdfast.store import Store
 from holdfast.testing import Clock
 from tests.jobs.conftest import Qless
@@ -105,5 +105,5 @@ def test_who_waits_for_a_result_hears_that_the_retries_are_used_up(store: Store)
         assert store.jobs.retry(id, "worker") == -1
 
         [notice] = log.poll()
-    assert mention_of(id) in notice.payload
+    assert event_marker(id) in notice.payload
     assert channel(notice.topic) is None  # Qless says nothing of it on `ql:log`

@@ -149,7 +149,7 @@ def test_the_later_view_has_148_numbers(seconds: float, at: int) -> None:
      (259199, 258), (259200, 259), (30 * DAY - 1, 285)],
 )  # fmt: skip
 def test_the_seeds_view_has_286_numbers(seconds: float, at: int) -> None:
-    histogram = measured(seconds).seed_histogram()
+    histogram = measured(seconds).v1_histogram()
 
     assert len(histogram) == 286
     assert [number for number, count in enumerate(histogram) if count] == [at]
@@ -160,7 +160,7 @@ def test_very_long_times_are_counted_but_not_listed() -> None:
 
     assert found.count == 2
     assert sum(found.histogram()) == 0
-    assert sum(found.seed_histogram()) == 1
+    assert sum(found.v1_histogram()) == 1
     assert bucket_of(10**12) == 286
 
 

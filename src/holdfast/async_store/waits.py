@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Self
 
 from holdfast.async_store.notices import Notices, tell
 from holdfast.errors import BadArgument, UnknownJob
-from holdfast.jobs.ledger import LOG, READY, mention_of
+from holdfast.jobs.ledger import LOG, READY, event_marker
 from holdfast.jobs.records import COMPLETE, FAILED, Job
 from holdfast.jobs.reports import Report
 from holdfast.limits import MAX_WAIT_SECONDS
@@ -100,7 +100,7 @@ async def result_wait(
     """`StoreJobs.result_wait`: the job as soon as it is complete or failed, or as it is after
     `timeout` seconds."""
     deadline = _deadline(timeout)
-    loop, heard, mention = asyncio.get_running_loop(), asyncio.Event(), mention_of(id)
+    loop, heard, mention = asyncio.get_running_loop(), asyncio.Event(), event_marker(id)
 
     def hear(notice: "Notice") -> None:
         if mention in notice.payload:

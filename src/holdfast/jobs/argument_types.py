@@ -5,8 +5,8 @@ without this check `count="3"` would raise a `TypeError` deep inside, and `klass
 record that can't be read. `check_argument_types` decorates a class of operations. The check of a
 method is built from its signature on the first call, and costs at most a microsecond from then on.
 
-The hottest methods are marked with `checks_itself`: their first lines accept the usual arguments
-and pass all others to `check`.
+The hottest methods are marked with `checks_own_arguments`: their first lines accept the usual
+arguments and pass all others to `check`.
 """
 
 import functools
@@ -43,7 +43,7 @@ class ArgumentKind(NamedTuple):
 
     fits: Fits | None
     words: str
-    surely: frozenset[type] = frozenset()
+    always_fitting: frozenset[type] = frozenset()
 
 
 class _Checks(NamedTuple):
@@ -66,14 +66,14 @@ def check_argument_types(layer: Layer) -> Layer:
         if inspect.isfunction(method) and (
             name in vars(layer) or not hasattr(method, "__wrapped__")
         ):
-            itself = hasattr(method, "__checks_itself__")
+            itself = hasattr(method, "__checks_own_arguments__")
             setattr(layer, name, method if itself else _checked(method))
     return layer
 
 
-def checks_itself(method: Method) -> Method:
+def checks_own_arguments(method: Method) -> Method:
     """Marks a method that calls `check` for all but its usual arguments."""
-    method.__checks_itself__ = True  # type: ignore[attr-defined]  # a mark on the function
+    method.__checks_own_arguments__ = True  # type: ignore[attr-defined]  # a mark on the function
     return method
 
 
@@ -82,37 +82,41 @@ def check(method: Callable[..., Any], given: Mapping[str, Any]) -> None:
 
     `given` holds all arguments by name, in order: `locals()` at the start of the method.
     """
-    for name, fits in _unsure(method, tuple(map(type, given.values()))):
+    for name, fits in _arguments_to_check(method, tuple(map(type, given.values()))):
         if not fits(given[name]):
             raise _refusal(name, _checks_of(method).by_name[name], given[name])
 
 
 @functools.lru_cache(maxsize=1024)
-def _unsure(method: Callable[..., Any], types_: tuple[type, ...]) -> tuple[tuple[str, Fits], ...]:
+def _arguments_to_check(
+    method: Callable[..., Any], types_: tuple[type, ...]
+) -> tuple[tuple[str, Fits], ...]:
     """Returns the arguments that have to be looked at, of calls with arguments of these types."""
     by_name = _checks_of(method).by_name
     named = zip(by_name.items(), types_[1:], strict=True)  # all but `self`
     return tuple(
         (name, fits)
-        for (name, (fits, _, surely)), type_ in named
-        if fits is not None and type_ not in surely
+        for (name, (fits, _, always_fitting)), type_ in named
+        if fits is not None and type_ not in always_fitting
     )
 
 
 def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
     checks: _Checks | None = None
-    surely: tuple[frozenset[type] | None, ...] = ()
+    always_fitting: tuple[frozenset[type] | None, ...] = ()
 
     @functools.wraps(method)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        nonlocal checks, surely
+        nonlocal checks, always_fitting
         if checks is None:
             checks = _checks_of(method)
-            surely = tuple(kind.surely if kind.fits else None for _, kind in checks.in_order)
-        if kwargs or len(args) > len(surely):
+            always_fitting = tuple(
+                kind.always_fitting if kind.fits else None for _, kind in checks.in_order
+            )
+        if kwargs or len(args) > len(always_fitting):
             _check(method, checks, args, kwargs)
         else:  # mostly names, which a look at their types is enough for
-            for value, types_ in zip(args, surely, strict=False):
+            for value, types_ in zip(args, always_fitting, strict=False):
                 if types_ is not None and type(value) not in types_:
                     _check(method, checks, args, kwargs)
                     break
@@ -125,14 +129,14 @@ def _check(
     method: Callable[..., Any], checks: _Checks, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> None:
     in_order, by_name, star = checks
-    for (name, (fits, _, surely)), value in zip(in_order, args, strict=False):
-        if fits is not None and type(value) not in surely and not fits(value):
+    for (name, (fits, _, always_fitting)), value in zip(in_order, args, strict=False):
+        if fits is not None and type(value) not in always_fitting and not fits(value):
             raise _refusal(name, by_name[name], value)
     for name, value in kwargs.items():
         found = by_name.get(name)
         if found is not None:
-            fits, _, surely = found
-            if fits is not None and type(value) not in surely and not fits(value):
+            fits, _, always_fitting = found
+            if fits is not None and type(value) not in always_fitting and not fits(value):
                 raise _refusal(name, found, value)
     if star is not None and star[1].fits is not None:
         for value in args[len(in_order) :]:
@@ -235,7 +239,9 @@ def _either(kinds: list[ArgumentKind]) -> ArgumentKind:
                 return True
         return False
 
-    return ArgumentKind(is_either, words, frozenset().union(*(kind.surely for kind in kinds)))
+    return ArgumentKind(
+        is_either, words, frozenset().union(*(kind.always_fitting for kind in kinds))
+    )
 
 
 def _list_of(element: ArgumentKind) -> ArgumentKind:
@@ -260,10 +266,10 @@ def _record(record: type[msgspec.Struct]) -> ArgumentKind:
     def is_record(value: Any) -> bool:
         if not isinstance(value, record):
             return False
-        for field, (default, fits, _, surely) in zip(astuple(value), checks, strict=True):
+        for field, (default, fits, _, always_fitting) in zip(astuple(value), checks, strict=True):
             if field is default:  # as most fields of most records are
                 continue
-            if type(field) not in surely and fits is not None and not fits(field):
+            if type(field) not in always_fitting and fits is not None and not fits(field):
                 return False
         return True
 

@@ -18,7 +18,7 @@ from holdfast.errors import BadArgument, JobNeeded, UnknownBulkAction
 from holdfast.jobs import lists, tags, tracking
 from holdfast.jobs.arguments import check_name, check_numbers, tag_text
 from holdfast.jobs.cancellation import cancel_jobs
-from holdfast.jobs.failures import bring_back
+from holdfast.jobs.failures import requeue_failed
 from holdfast.jobs.layout import below
 from holdfast.jobs.ledger import Ledger
 from holdfast.jobs.puts import Kept, new_jid, put
@@ -249,7 +249,7 @@ def _change(ledger: Ledger, record: BulkAction, job: JobRecord, now: float) -> b
         case "retry" if job.origin:
             _move(ledger, job, job.origin, now)
         case "retry" if job.state == FAILED:
-            bring_back(ledger, job, job.queue, now)
+            requeue_failed(ledger, job, job.queue, now)
         case "move" if record.queue and job.state != COMPLETE and job.queue != record.queue:
             _move(ledger, job, record.queue, now)
         case "tag" if record.tag is not None and _lacks(job, record.tag):

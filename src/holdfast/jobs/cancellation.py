@@ -41,7 +41,7 @@ def _cancel(ledger: "Ledger", job: JobRecord, now: float) -> None:
     event = {"jid": job.jid, "queue": job.queue, "event": "canceled", "worker": job.worker}
     ledger.log(event)
     if job.worker:
-        ledger.tell_only(job.worker, event)
+        ledger.notify_worker(job.worker, event)
     lists.leave(ledger, job, now)
     awaited = dependencies.dependencies_of(ledger, job) if job.has_steps else []
     dependencies.forget_all(ledger, job)
@@ -53,7 +53,7 @@ def _cancel(ledger: "Ledger", job: JobRecord, now: float) -> None:
     if job.batch:
         batches.count(ledger, job, "canceled")
     forget_job(ledger, job)
-    ledger.show(job, "canceled")
+    ledger.publish_tracked(job, "canceled")
     for jid in awaited:
         child = ledger.job(jid)
         if child is not None and child.parent == job.jid and child.state != COMPLETE:

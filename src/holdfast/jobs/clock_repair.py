@@ -50,7 +50,9 @@ def set_right(ledger: "Ledger", keys: QueueKeys, now: float) -> QueueRecord:
     looked = ledger.tx.now if is_done else queue.looked
     queue = replace(queue, wake=lists.next_wake(ledger, keys), looked=looked)
     ledger.save_queue(keys, queue)
-    ledger.ready(keys)  # those who wait for a job wait no longer than until the next one is due
+    ledger.announce_ready(
+        keys
+    )  # those who wait for a job wait no longer than until the next one is due
     return queue
 
 

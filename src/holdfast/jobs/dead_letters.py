@@ -32,5 +32,5 @@ def enter_failed(ledger: "Ledger", job: JobRecord, failure: Failure, now: float)
     job.time = now
     ledger.add_entry(job, put_entry(keys, now))
     ledger.tx.add(keys.puts, 1)
-    ledger.know_queue(keys, now)
+    ledger.register_queue(keys, now)
     lists.enter_work(ledger, job, now)

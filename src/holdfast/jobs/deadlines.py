@@ -37,13 +37,13 @@ def drop(ledger: Ledger, job: JobRecord, now: float) -> None:
     """Removes a job that did not start in time; one that others depend on fails instead."""
     keys = ledger.keys.queue(job.queue)
     statistics.tally(ledger, keys, "expired", statistics.day_of(now))
-    ledger.log_quietly({"jid": job.jid, "event": "expired", "queue": job.queue})
+    ledger.log_for_waiters({"jid": job.jid, "event": "expired", "queue": job.queue})
     lists.leave(ledger, job, now)
     if dependencies.dependents_of(ledger, job):
         message = f"the job did not start by {job.start_by:.3f}"
         job.start_by = 0.0
         lists.enter_failed(ledger, job, Failure(EXPIRED_GROUP, message, int(now), ""), now)
-        ledger.remember(job, "failed", now, {"group": EXPIRED_GROUP})
+        ledger.add_to_history(job, "failed", now, {"group": EXPIRED_GROUP})
         if job.parent:
             dependencies.release_parent(ledger, job, now)
         ledger.save(job)

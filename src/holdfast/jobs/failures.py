@@ -122,7 +122,7 @@ class FailureOperations:
             if match.fits(job, failed_at):
                 batch.append(job)
         for job in batch:
-            bring_back(ledger, job, job.queue, time)
+            requeue_failed(ledger, job, job.queue, time)
         return len(batch), following
 
 
@@ -153,20 +153,20 @@ def unfail(ledger: "Ledger", queue: str, group: str, count: int, now: float) -> 
     for key, _ in found:
         job = ledger.job(time_and_jid(key, prefix)[1])
         assert job is not None
-        bring_back(ledger, job, queue, now)
+        requeue_failed(ledger, job, queue, now)
     return len(found)
 
 
-def bring_back(ledger: "Ledger", job: JobRecord, queue: str, now: float) -> None:
+def requeue_failed(ledger: "Ledger", job: JobRecord, queue: str, now: float) -> None:
     """Puts a failed job into a queue as work; its failure stays visible until it completes."""
     assert job.state == FAILED
     lists.leave(ledger, job, now)
     dependencies.forget_all(ledger, job)  # it starts whether or not they are complete
     job.queue = queue
     job.remaining = job.retries
-    ledger.remember(job, "put", now, {"q": queue})
+    ledger.add_to_history(job, "put", now, {"q": queue})
     ledger.tx.add(ledger.keys.queue(queue).puts, 1)
-    ledger.know_queue(ledger.keys.queue(queue), now)
+    ledger.register_queue(ledger.keys.queue(queue), now)
     lists.enter_work(ledger, job, now)
     ledger.save(job)
 

@@ -34,7 +34,7 @@ from holdfast.jobs.records import (
     DEFAULT_RETRIES,
     DEPENDS,
     FAILED,
-    NOT_APART,
+    NO_SEPARATE_DATA,
     RUNNING,
     SCHEDULED,
     STALLED,
@@ -233,7 +233,7 @@ def import_job(ledger: "Ledger", new: ImportedJob) -> bool:
         lists.enter_complete(ledger, job, pack_str(job.jid), new.time)
     else:
         keys = ledger.keys.queue(check_name(new.queue, "queue"))
-        ledger.know_queue(keys, new.time)
+        ledger.register_queue(keys, new.time)
         _ENTER[new.state](ledger, job, new)
     if new.start_by:
         deadlines.set_deadline(ledger, job, new.start_by, ledger.tx.now)
@@ -257,7 +257,7 @@ def _record_of(ledger: "Ledger", new: ImportedJob) -> JobRecord:
         state=new.state,
         queue=new.queue,
         time=float(new.time),
-        data=NOT_APART,
+        data=NO_SEPARATE_DATA,
         priority=new.priority + 0.0,
         retries=float(new.retries),
         remaining=float(new.remaining),
@@ -310,7 +310,7 @@ def _enter_lock(ledger: "Ledger", job: JobRecord, new: ImportedJob) -> None:
     if ledger.tx.get(worker.seen) is None:
         ledger.tx.put(worker.seen, pack_time(new.time))
     ledger.tx.add(keys.work_counts, HIGH)
-    ledger.wake_queue(keys, job.expires)
+    ledger.schedule_queue_check(keys, job.expires)
 
 
 def _enter_failed(ledger: "Ledger", job: JobRecord, new: ImportedJob) -> None:
@@ -363,7 +363,7 @@ def _import_day(ledger: "Ledger", new: ImportedDay) -> bool:
     taken = False
     for kind, times in (("wait", new.wait), ("run", new.run)):
         check_numbers(mean=times.mean, vk=times.vk)
-        taken |= times.count > 0 and statistics.take_over(
+        taken |= times.count > 0 and statistics.import_times(
             ledger, keys, day, kind, (times.count, times.mean, times.vk), times.buckets
         )
     for name, number in (("retries", new.retries), ("failures", new.failures)):

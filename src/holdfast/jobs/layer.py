@@ -98,7 +98,7 @@ class Jobs(
     def _renew(self) -> None:
         """Forgets what belongs to one transaction, before the next one in the same buffer of a
         group."""
-        self._ledger.renew()
+        self._ledger.begin_next_transaction()
 
     @property
     def v1(self) -> "JobsV1":

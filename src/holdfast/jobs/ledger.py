@@ -26,7 +26,7 @@ from holdfast.jobs.rates import MakeLimiter
 from holdfast.jobs.records import HistoryEntry, JobRecord, QueueRecord
 from holdfast.jobs.settings import DEFAULTS, JobSettings, settings_from
 from holdfast.jobs.space_keys import Keys, keys_of
-from holdfast.jobs.statistics import gone_through
+from holdfast.jobs.statistics import uncounted_pops_and_ends
 from holdfast.keys import pack_str
 from holdfast.limits import (
     CLOCK_AHEAD_SECONDS,
@@ -36,7 +36,7 @@ from holdfast.limits import (
 )
 
 LOG: Final = "jobs.log"
-QUIET: Final = f"{LOG}.quiet"  # subscribers to topics that begin with `LOG` get these too
+WAITERS: Final = f"{LOG}.quiet"  # subscribers to topics that begin with `LOG` get these too
 READY: Final = layout.READY
 WORKER: Final = "jobs.worker."
 TRACKED: Final = "jobs.tracked."
@@ -64,7 +64,7 @@ class Ledger:
         self._announced: set[str] | None = None
         self.arrivals: dict[bytes, int] | None = None  # the last one of each crowd, see lists.py
 
-    def renew(self) -> None:
+    def begin_next_transaction(self) -> None:
         """Begins the next transaction of a group that shares one buffer, and with it the notices:
         a queue is announced once for all of them. Settings are read again, because another ledger
         of the last transaction may have changed them."""
@@ -91,7 +91,7 @@ class Ledger:
         value = self.tx.get(key)
         if value is None:
             return None
-        given = _HANDED_OVER.pop(key, None)
+        given = _CACHED_RECORDS.pop(key, None)
         return given[1] if given is not None and given[0] == value else _decode_job(value)
 
     def jobs(self, jids: list[str]) -> list[JobRecord | None]:
@@ -101,7 +101,7 @@ class Ledger:
     def save(self, job: JobRecord) -> None:
         self.tx.put(self.keys.jobs + pack_str(job.jid), encode(job))
 
-    def hand_over(self, key: bytes, job: JobRecord) -> None:
+    def save_and_cache(self, key: bytes, job: JobRecord) -> None:
         """Saves a job that this transaction won't touch again, and caches its record for the next
         caller.
 
@@ -109,9 +109,9 @@ class Ledger:
         """
         value = encode(job)
         if len(value) <= MAX_CACHED_JOB_RECORD_BYTES:
-            if len(_HANDED_OVER) >= MAX_CACHED_JOB_RECORDS:
-                _HANDED_OVER.clear()
-            _HANDED_OVER[key] = value, job
+            if len(_CACHED_RECORDS) >= MAX_CACHED_JOB_RECORDS:
+                _CACHED_RECORDS.clear()
+            _CACHED_RECORDS[key] = value, job
         self.tx.put(key, value)
 
     def data_of(self, job: JobRecord) -> str:
@@ -139,7 +139,7 @@ class Ledger:
         self.tx.put(self.keys.data(job.jid), stored)
         job.data = ""
 
-    def remember(
+    def add_to_history(
         self, job: JobRecord, what: str, now: float, more: dict[str, Any] | None = None
     ) -> None:
         """Adds to the job's history."""
@@ -163,25 +163,25 @@ class Ledger:
         else:
             self.tx.put(keys.record, encode(queue))
 
-    def look_at_queue(self, keys: QueueKeys) -> QueueRecord:
-        """Returns the queue's record, for a caller that does not change it."""
+    def read_queue(self, keys: QueueKeys) -> QueueRecord:
+        """Returns the queue's record, which callers share and must not change."""
         value = self.tx.get(keys.record)
         last = keys.last_record
         if value != last[0]:
             last = keys.last_record = value, _queue_from(value)
         return last[1]
 
-    def know_queue(self, keys: QueueKeys, now: float) -> QueueRecord:
-        """Makes the queue known."""
+    def register_queue(self, keys: QueueKeys, now: float) -> QueueRecord:
+        """Returns the queue's record, after registering the queue if it is new."""
         value = self.tx.get(keys.record)
         last = keys.last_record
-        queue = last[1] if value == last[0] else self.look_at_queue(keys)
+        queue = last[1] if value == last[0] else self.read_queue(keys)
         if queue.known_since is None:
             queue = replace(queue, known_since=now)
             self.tx.put(keys.record, encode(queue))
         return queue
 
-    def wake_queue(self, keys: QueueKeys, wake: float) -> None:
+    def schedule_queue_check(self, keys: QueueKeys, wake: float) -> None:
         """Makes sure that the queue's timers are checked no later than at `wake`."""
         queue = self.queue(keys)
         # A clock that has jumped ahead is noted too: once it is set back, the queue needs repair.
@@ -197,7 +197,7 @@ class Ledger:
     def work_counts(self, keys: QueueKeys) -> tuple[int, int]:
         """Returns how many jobs of a queue wait and how many are locked. Reads 3 keys."""
         waiting, locks = self.pair(keys.work_counts)
-        popped, ended = gone_through(self.tx, keys)
+        popped, ended = uncounted_pops_and_ends(self.tx, keys)
         return waiting - popped, locks + popped - ended
 
     # --- lists --------------------------------------------------------------------------------
@@ -237,26 +237,26 @@ class Ledger:
         """Publishes an event whose text after the jid is `rest`."""
         self.tx.after_commit(Notice(LOG, b'{"jid":' + _encode_json(jid) + rest, self.tx.space))
 
-    def log_quietly(self, event: dict[str, Any]) -> None:
+    def log_for_waiters(self, event: dict[str, Any]) -> None:
         """Publishes `event` to callers that wait for a job, but on no channel of Qless."""
-        self.tx.after_commit(Notice(QUIET, _encode_json(event)))
+        self.tx.after_commit(Notice(WAITERS, _encode_json(event)))
 
-    def tell_only(self, worker: str, event: dict[str, Any]) -> None:
+    def notify_worker(self, worker: str, event: dict[str, Any]) -> None:
         """Publishes `event` to a worker."""
         self.tx.after_commit(Notice(WORKER + worker, _encode_json(event)))
 
-    def tell(self, worker: str, event: dict[str, Any]) -> None:
+    def notify_worker_and_log(self, worker: str, event: dict[str, Any]) -> None:
         """Publishes `event` to a worker, then to all."""
         payload = _encode_json(event)
         self.tx.after_commit(Notice(WORKER + worker, payload))
         self.tx.after_commit(Notice(LOG, payload))
 
-    def show(self, job: JobRecord, what: str) -> None:
+    def publish_tracked(self, job: JobRecord, what: str) -> None:
         """Publishes what happened to a job that is tracked."""
         if job.tracked:
             self.tx.after_commit(Notice(TRACKED + what, job.jid.encode()))
 
-    def ready(self, keys: QueueKeys) -> None:
+    def announce_ready(self, keys: QueueKeys) -> None:
         """Wakes callers that wait for a job of a queue, once for each operation."""
         announced = self._announced
         if announced is None:
@@ -267,18 +267,18 @@ class Ledger:
             announced.add(keys.name)
         self.tx.after_commit(keys.ready)
 
-    def ready_everywhere(self) -> None:
-        self.ready(self.keys.queue(""))
+    def announce_ready_everywhere(self) -> None:
+        self.announce_ready(self.keys.queue(""))
 
 
-def mention_of(jid: str) -> bytes:
+def event_marker(jid: str) -> bytes:
     """Returns the bytes that every event of the log about the job contains."""
     return b'"jid":' + _encode_json(jid)
 
 
 # Written records by key, with their bytes. A record counts only if the store has the same bytes: it
 # has others after an aborted transaction, or when another process has written since.
-_HANDED_OVER: Final[dict[bytes, tuple[bytes, JobRecord]]] = {}
+_CACHED_RECORDS: Final[dict[bytes, tuple[bytes, JobRecord]]] = {}
 
 
 def _queue_from(value: bytes | None) -> QueueRecord:

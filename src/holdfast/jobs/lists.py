@@ -79,7 +79,7 @@ def enter_work(
     if keys is None:
         keys = ledger.keys.queue(job.queue)
     if queue is None:
-        queue = ledger.look_at_queue(keys)
+        queue = ledger.read_queue(keys)
     line = keys.plain
     if front:
         line = keys.front
@@ -91,7 +91,7 @@ def enter_work(
     tx.put(job.place, packed_jid)
     if counted:
         tx.add(keys.work_counts, LOW)
-    ledger.ready(keys)
+    ledger.announce_ready(keys)
     return packed_jid
 
 
@@ -105,13 +105,13 @@ def last_place(
     # Two jobs rarely enter at the same time. If none did at `time` or later, at most one job has
     # entered at `time`, and one read finds it without a scan.
     if time <= queue.crowded or ledger.tx.get(place) is not None:
-        place = _behind_others(ledger, entry)
+        place = _place_behind_others(ledger, entry)
         if time > queue.crowded:
             ledger.save_queue(keys, replace(queue, crowded=time))
     return place
 
 
-def _behind_others(ledger: "Ledger", entry: bytes) -> bytes:
+def _place_behind_others(ledger: "Ledger", entry: bytes) -> bytes:
     """Returns the place of a job that enters at a time at which others may have entered."""
     arrivals = ledger.arrivals
     if arrivals is None:
@@ -133,8 +133,8 @@ def enter_schedule(ledger: "Ledger", job: JobRecord, start: float) -> None:
     job.place = keys.start(start, job.jid)
     note_priority(ledger, job)
     ledger.tx.add(keys.blocked, LOW)
-    ledger.wake_queue(keys, start)
-    ledger.ready(keys)  # those who wait for a job wait no longer than until it starts
+    ledger.schedule_queue_check(keys, start)
+    ledger.announce_ready(keys)  # those who wait for a job wait no longer than until it starts
 
 
 def note_priority(ledger: "Ledger", job: JobRecord) -> None:
@@ -240,17 +240,17 @@ def extend_lock(ledger: "Ledger", keys: QueueKeys, job: JobRecord, end: float) -
 def unlock(ledger: "Ledger", job: JobRecord, now: float) -> None:
     """Releases what a lock that has ended occupied; the caller changes the count."""
     ledger.tx.delete(ledger.keys.held_job(job.worker, job.jid))
-    make_room(ledger, job, now)
+    free_throttle_slots(ledger, job, now)
 
 
-def make_room(ledger: "Ledger", job: JobRecord, now: float) -> None:
+def free_throttle_slots(ledger: "Ledger", job: JobRecord, now: float) -> None:
     """Lets other jobs use the throttle slots that the lock occupied."""
     if job.holds:
         for throttle in throttle_slots.release(ledger, job, now):
             admit(ledger, throttle, now)
     settings = ledger.settings()
     if settings.given and settings.concurrency_of(job.queue):
-        ledger.ready(ledger.keys.queue(job.queue))
+        ledger.announce_ready(ledger.keys.queue(job.queue))
 
 
 def admit(ledger: "Ledger", name: str, now: float) -> int:
@@ -289,7 +289,7 @@ def move_due(ledger: "Ledger", keys: QueueKeys, now: float, *, limit: int = JOBS
     """
     due = list(ledger.tx.scan(*until(keys.scheduled, now), limit=limit + 1))
     if len(due) > limit:
-        due = nlargest(limit, ledger.tx.scan(*until(keys.scheduled, now)), key=_urgency)
+        due = nlargest(limit, ledger.tx.scan(*until(keys.scheduled, now)), key=_priority_of)
     for key, _ in due:
         job = ledger.job(time_and_jid(key, keys.scheduled)[1])
         assert job is not None
@@ -304,7 +304,7 @@ def move_due(ledger: "Ledger", keys: QueueKeys, now: float, *, limit: int = JOBS
     return len(due)
 
 
-def _urgency(entry: tuple[bytes, bytes]) -> float:
+def _priority_of(entry: tuple[bytes, bytes]) -> float:
     return unpack_priority(entry[1])
 
 

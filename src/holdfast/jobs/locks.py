@@ -58,7 +58,7 @@ def heartbeat(
     job.place = place = keys.locks + pack_float(expires) + packed_jid
     tx.put(place, b"")
     if expires < job.expires or job.noticed:  # the end of a grace period may be later, too
-        ledger.wake_queue(keys, expires)
+        ledger.schedule_queue_check(keys, expires)
     job.expires = expires
     if job.noticed:
         job.noticed = False
@@ -82,7 +82,9 @@ def timeout(ledger: "Ledger", jids: Iterable[str], now: float) -> None:
             raise WrongState.of(jid, job.state, "running")
         jobs.append(job)
     for job in jobs:
-        ledger.tell(job.worker, {"jid": job.jid, "event": "lock_lost", "worker": job.worker})
+        ledger.notify_worker_and_log(
+            job.worker, {"jid": job.jid, "event": "lock_lost", "worker": job.worker}
+        )
         _hand_back(ledger, job, now)
 
 
@@ -98,7 +100,7 @@ def release(ledger: "Ledger", jid: str, worker: str, now: float, lock: int | Non
 
 def _hand_back(ledger: "Ledger", job: JobRecord, now: float) -> None:
     """Moves a running job to the front of its queue; that uses up no retry."""
-    ledger.remember(job, "timed-out", now)
+    ledger.add_to_history(job, "timed-out", now)
     lists.leave(ledger, job, now)
     job.worker = ""
     job.expires = 0.0

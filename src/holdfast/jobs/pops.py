@@ -25,7 +25,7 @@ from holdfast.jobs import (
     statistics,
     throttle_slots,
 )
-from holdfast.jobs.argument_types import check, checks_itself
+from holdfast.jobs.argument_types import check, checks_own_arguments
 from holdfast.jobs.arguments import check_jobs_count, check_name, check_queue, check_time
 from holdfast.jobs.history import popped_entry, shorten
 from holdfast.jobs.layout import (
@@ -54,7 +54,7 @@ class PopOperations:
     _ledger: "Ledger"
 
     @operation()
-    @checks_itself
+    @checks_own_arguments
     def pop(
         self,
         queue: str,
@@ -118,7 +118,7 @@ def pop(
     keys = ledger.keys.queue_seen(queue)
     if keys is None or not keys.is_named:
         keys = ledger.keys.queue(check_name(queue, "queue"))
-    record = ledger.look_at_queue(keys)
+    record = ledger.read_queue(keys)
     if record.paused:
         return []
     if ledger.tx.now < record.looked and clock_repair.was_set_back(record, ledger.tx.now):
@@ -149,21 +149,21 @@ def pop(
             lists.move_due(ledger, keys, now, limit=max(JOBS_PER_STEP, count))
     reclaimed = len(jobs)
     if _take_work(ledger, keys, now, count, jobs, answer):
-        record = ledger.look_at_queue(keys)  # scheduling has written it
+        record = ledger.read_queue(keys)  # scheduling has written it
     wake = NEVER if is_due else record.wake  # NEVER: found out below
     # After the scan, which is quickest before any write.
     ledger.tx.put(worker_keys.seen, pack_time(now))
     if jobs:
         statistics.count_popped(ledger, keys, now, jobs, len(jobs) - reclaimed)
         if reclaimed:
-            _take_away(ledger, jobs[:reclaimed])
+            _revoke_locks(ledger, jobs[:reclaimed])
         if rate is not None:
             rates.charge(ledger, rate, now, queue, count=len(jobs))
         expires = _hand_out(
             ledger, keys, jobs, worker, worker_keys, now, expires, settings.history_length
         )
     if wake != record.wake or (jobs and expires < wake):
-        _keep_wake(ledger, keys, record, wake, expires if jobs else NEVER)
+        _store_next_wake(ledger, keys, record, wake, expires if jobs else NEVER)
     return jobs
 
 
@@ -172,7 +172,7 @@ def _running(ledger: "Ledger", keys: QueueKeys, now: float, limit: int) -> int:
     return sum(1 for _ in ledger.tx.scan(*since(keys.locks, now), limit=limit))
 
 
-def _take_away(ledger: "Ledger", jobs: list[JobRecord]) -> None:
+def _revoke_locks(ledger: "Ledger", jobs: list[JobRecord]) -> None:
     """Takes jobs whose locks have ended from their holders."""
     for job in jobs:
         ledger.tx.delete(job.place)
@@ -322,22 +322,22 @@ def _hand_out(
         put(place, b"")
         put(held + packed_jid, packed_expires)
         if type(expires) is float:
-            ledger.hand_over(job_keys + packed_jid, job)
+            ledger.save_and_cache(job_keys + packed_jid, job)
         else:  # it may be whole, and is a float again when it is read
             put(job_keys + packed_jid, encode(job))
         if job.tracked:
-            ledger.show(job, "popped")
+            ledger.publish_tracked(job, "popped")
     return earliest
 
 
-def _keep_wake(
+def _store_next_wake(
     ledger: "Ledger", keys: QueueKeys, record: QueueRecord, wake: float, expires: float
 ) -> None:
     """Stores the queue's next `wake`, if it has changed."""
     if wake == NEVER and record.wake != NEVER:
         wake = lists.next_wake(ledger, keys)
         # What was just done, above all spawning, may have written the record: read it again.
-        record = ledger.look_at_queue(keys)
+        record = ledger.read_queue(keys)
     wake = min(wake, expires)
     if wake != record.wake:
         looked = max(record.looked, ledger.tx.now) if wake != NEVER else 0.0
@@ -377,7 +377,7 @@ def _reclaim(
             break  # it had its notice, and the next pop hands it over
         job.remaining -= 1
         if job.remaining < 0:
-            exhaust(ledger, job, now)
+            end_without_retries(ledger, job, now)
             ledger.save(job)
         elif job.rate_key and (wait := _wait_for_key(ledger, job, now)) is not None:
             lists.leave(ledger, job, now)
@@ -394,14 +394,16 @@ def _reclaim(
 def _notice(ledger: "Ledger", keys: QueueKeys, job: JobRecord, now: float) -> None:
     """Publishes to the holder that its lock has ended."""
     job.noticed = True
-    ledger.remember(job, "timed-out", now)
-    ledger.show(job, "stalled")
-    ledger.tell(job.worker, {"jid": job.jid, "event": "lock_lost", "worker": job.worker})
+    ledger.add_to_history(job, "timed-out", now)
+    ledger.publish_tracked(job, "stalled")
+    ledger.notify_worker_and_log(
+        job.worker, {"jid": job.jid, "event": "lock_lost", "worker": job.worker}
+    )
     ledger.tx.delete(ledger.keys.held_job(job.worker, job.jid))
     statistics.note_lost_lock(ledger, keys, job, now)
 
 
-def exhaust(
+def end_without_retries(
     ledger: "Ledger",
     job: JobRecord,
     now: float,
@@ -414,18 +416,18 @@ def exhaust(
     holder = job.worker
     group = f"failed-retries-{job.queue}" if group is None else group
     message = f'Job exhausted retries in queue "{job.queue}"'
-    ledger.remember(job, "failed", now, {"group": group})
+    ledger.add_to_history(job, "failed", now, {"group": group})
     lists.leave(ledger, job, now)
     dead_letters.enter_failed(ledger, job, failure or Failure(group, message, now, ""), now)
     if job.state == FAILED:
         job.remaining = -1
         if job.parent:
             dependencies.release_parent(ledger, job, now)
-    ledger.show(job, "failed")
+    ledger.publish_tracked(job, "failed")
     if job.batch:
         batches.put_callbacks(ledger, job.batch, now)
     event = {"message": message, "jid": job.jid, "group": group, "event": "failed"}
-    (ledger.log if publish else ledger.log_quietly)({**event, "worker": holder})
+    (ledger.log if publish else ledger.log_for_waiters)({**event, "worker": holder})
 
 
 # --- peek -------------------------------------------------------------------------------------
@@ -436,7 +438,7 @@ def peek(ledger: "Ledger", queue: str, count: int, now: float) -> list[JobRecord
     keys = ledger.keys.queue(queue)
     if count <= 0:
         return []
-    if clock_repair.was_set_back(ledger.look_at_queue(keys), ledger.tx.now):
+    if clock_repair.was_set_back(ledger.read_queue(keys), ledger.tx.now):
         clock_repair.set_right(ledger, keys, now)
     expired = [
         time_and_jid(key, keys.locks)[1]
@@ -445,7 +447,7 @@ def peek(ledger: "Ledger", queue: str, count: int, now: float) -> list[JobRecord
     if len(expired) < count and is_due(ledger, keys, now):
         recurring.spawn(ledger, keys, now, count - len(expired))
         lists.move_due(ledger, keys, now, limit=max(JOBS_PER_STEP, count))
-        _keep_wake(ledger, keys, ledger.look_at_queue(keys), NEVER, NEVER)
+        _store_next_wake(ledger, keys, ledger.read_queue(keys), NEVER, NEVER)
     return [
         job for job in ledger.jobs([*expired, *_head(ledger, keys, count - len(expired))]) if job
     ]
@@ -453,7 +455,7 @@ def peek(ledger: "Ledger", queue: str, count: int, now: float) -> list[JobRecord
 
 def is_due(ledger: "Ledger", keys: QueueKeys, now: float) -> bool:
     """Returns whether a scheduled or recurring job of the queue is due."""
-    if ledger.look_at_queue(keys).wake > now:
+    if ledger.read_queue(keys).wake > now:
         return False
     return any(
         True

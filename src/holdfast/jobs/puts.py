@@ -9,7 +9,7 @@ from holdfast.declarations import operation
 from holdfast.engine.contract import draw
 from holdfast.errors import BadArgument, UnknownJob, WrongState
 from holdfast.jobs import batches, deadlines, dependencies, lists, steps, tags, unique
-from holdfast.jobs.argument_types import ZERO, check, checks_itself
+from holdfast.jobs.argument_types import ZERO, check, checks_own_arguments
 from holdfast.jobs.arguments import (
     check_jids,
     check_jobs_count,
@@ -25,7 +25,7 @@ from holdfast.jobs.arguments import (
 from holdfast.jobs.cancellation import cancel_jobs
 from holdfast.jobs.failures import Match
 from holdfast.jobs.history import put_entry
-from holdfast.jobs.records import FAILED, NOT_APART, WAITING, JobRecord, NewJob, Tag
+from holdfast.jobs.records import FAILED, NO_SEPARATE_DATA, WAITING, JobRecord, NewJob, Tag
 from holdfast.keys import after
 from holdfast.limits import JOBS_PER_STEP
 
@@ -42,7 +42,7 @@ class PutOperations:
     _ledger: "Ledger"
 
     @operation()
-    @checks_itself
+    @checks_own_arguments
     def put(
         self,
         queue: str,
@@ -238,7 +238,9 @@ def _put(
     if options is None:
         text = json_data(data)
         ledger.log_about(jid, keys.put_event)
-        job = JobRecord(jid, klass, WAITING, queue, b"", now, NOT_APART, history=entry, entries=1)
+        job = JobRecord(
+            jid, klass, WAITING, queue, b"", now, NO_SEPARATE_DATA, history=entry, entries=1
+        )
         ledger.set_data(job, text)
     else:
         new_text = None if data is Kept else json_data(data)
@@ -262,15 +264,15 @@ def _put(
         if asked > now or job.unmet:
             start = asked
     ledger.tx.add(keys.puts, 1)
-    record = ledger.know_queue(keys, now)
+    record = ledger.register_queue(keys, now)
     if start is None:
         packed_jid = lists.enter_work(ledger, job, now, keys=keys, queue=record)
-        ledger.hand_over(ledger.keys.jobs + packed_jid, job)
+        ledger.save_and_cache(ledger.keys.jobs + packed_jid, job)
     else:
         lists.enter(ledger, job, now, start)
         ledger.save(job)
     if job.tracked:
-        ledger.show(job, "put")
+        ledger.publish_tracked(job, "put")
     return jid
 
 
@@ -281,7 +283,9 @@ def _job_for(
     # A generated id is new: no job has it, and nobody tracks it.
     job = None if new.id is None else ledger.job(jid)
     if job is None:
-        job = JobRecord(jid=jid, klass=new.klass, state=WAITING, queue=new.queue, data=NOT_APART)
+        job = JobRecord(
+            jid=jid, klass=new.klass, state=WAITING, queue=new.queue, data=NO_SEPARATE_DATA
+        )
         if new.id is not None:
             job.tracked = ledger.tx.get(ledger.keys.tracked(jid)) is not None
         return job
@@ -342,7 +346,9 @@ def _start_of(new: NewJob, now: float) -> float:
 def _take_back(ledger: "Ledger", job: JobRecord, caller: str, now: float) -> None:
     """Removes a job from its list, and tells its holder unless that is the caller."""
     if job.worker and job.worker != caller:
-        ledger.tell(job.worker, {"jid": job.jid, "event": "lock_lost", "worker": job.worker})
+        ledger.notify_worker_and_log(
+            job.worker, {"jid": job.jid, "event": "lock_lost", "worker": job.worker}
+        )
     lists.leave(ledger, job, now)
     job.worker = ""
     job.expires = 0.0

@@ -180,7 +180,7 @@ def _counts(ledger: "Ledger", keys: QueueKeys, name: str, now: float, due: int) 
         depends=depends,
         recurring=recurring,
         throttled=throttled,
-        paused=ledger.look_at_queue(keys).paused,
+        paused=ledger.read_queue(keys).paused,
         limited=0.0 if rate is None else _limited(ledger, rate, name, now),
     )
 
@@ -210,7 +210,7 @@ def start_due(ledger: "Ledger", keys: QueueKeys, now: float) -> int:
 
     With none in sight it reads 1 key.
     """
-    if ledger.look_at_queue(keys).wake > now or lists.move_due(ledger, keys, now) < JOBS_PER_STEP:
+    if ledger.read_queue(keys).wake > now or lists.move_due(ledger, keys, now) < JOBS_PER_STEP:
         return 0
     return sum(1 for _ in ledger.tx.scan(*until(keys.scheduled, now)))
 
@@ -320,7 +320,7 @@ def set_paused(ledger: "Ledger", queue: str, paused: bool) -> None:
     record.paused = paused
     ledger.save_queue(keys, record)
     if not paused:
-        ledger.ready(keys)
+        ledger.announce_ready(keys)
 
 
 def forget_queue(ledger: "Ledger", queue: str) -> None:

@@ -17,7 +17,7 @@ THROTTLED: Final = "throttled"
 
 Tag = str | int | float
 DEFAULT_RETRIES: Final = 5.0
-NOT_APART: Final = " "  # data of a job that has none yet: it has no key of its own
+NO_SEPARATE_DATA: Final = " "  # data of a job that has none yet: it has no key of its own
 NEVER: Final = float("inf")
 
 

@@ -24,7 +24,7 @@ from holdfast.jobs.layout import HIGH, QueueKeys, below, time_and_jid, until
 from holdfast.jobs.puts import new_jid
 from holdfast.jobs.records import (
     NEVER,
-    NOT_APART,
+    NO_SEPARATE_DATA,
     WAITING,
     JobRecord,
     NewJob,
@@ -224,7 +224,7 @@ def recur(ledger: "Ledger", record: RecurringRecord, now: float) -> str:
         if before.paused_run is not None:
             record.paused_run, record.next = record.next, NEVER
         _leave(ledger, before)
-    ledger.know_queue(ledger.keys.queue(record.queue), now)
+    ledger.register_queue(ledger.keys.queue(record.queue), now)
     _enter(ledger, record)
     return record.jid
 
@@ -266,8 +266,8 @@ def _enter(ledger: "Ledger", record: RecurringRecord) -> None:
     keys = ledger.keys.queue(record.queue)
     ledger.tx.put(keys.next_run(record.next, record.jid), b"")
     ledger.tx.add(keys.other, HIGH)
-    ledger.wake_queue(keys, record.next)
-    ledger.ready(keys)  # those who wait for a job wait no longer than until it runs
+    ledger.schedule_queue_check(keys, record.next)
+    ledger.announce_ready(keys)  # those who wait for a job wait no longer than until it runs
     save(ledger, record)
 
 
@@ -293,7 +293,7 @@ def update(ledger: "Ledger", jid: str, changes: dict[str, Any], now: float) -> N
         setattr(record, name, value)
     check_name(record.queue, "queue")
     if "queue" in changes:
-        ledger.know_queue(ledger.keys.queue(record.queue), now)
+        ledger.register_queue(ledger.keys.queue(record.queue), now)
     _enter(ledger, record)
 
 
@@ -416,7 +416,7 @@ def _spawn(ledger: "Ledger", record: RecurringRecord, run: float, now: float) ->
         state=WAITING,
         queue=record.queue,
         time=run,
-        data=NOT_APART,
+        data=NO_SEPARATE_DATA,
         priority=record.priority,
         retries=record.retries,
         remaining=record.retries,
@@ -429,7 +429,7 @@ def _spawn(ledger: "Ledger", record: RecurringRecord, run: float, now: float) ->
     ledger.set_data(job, record.data)
     for each in record.tags:
         tags.attach(ledger, job, each, now)
-    ledger.remember(job, "put", run, {"q": record.queue})
+    ledger.add_to_history(job, "put", run, {"q": record.queue})
     ledger.tx.add(ledger.keys.queue(record.queue).puts, 1)
     lists.enter_work(ledger, job, run)
     ledger.save(job)

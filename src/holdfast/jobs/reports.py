@@ -190,7 +190,7 @@ def _settle(ledger: "Ledger", report: Report, now: float) -> None:
                 id,
                 None,
                 worker,
-                0 if _is_told(ledger, report) else report.delay,
+                0 if _has_awaited_signal(ledger, report) else report.delay,
                 report.group,
                 report.message,
                 now,
@@ -222,7 +222,7 @@ def _write_down(ledger: "Ledger", job: JobRecord, report: Report, now: float) ->
         results.set_progress(ledger, job, report.progress, report.progress_text)
 
 
-def _is_told(ledger: "Ledger", report: Report) -> bool:
+def _has_awaited_signal(ledger: "Ledger", report: Report) -> bool:
     """Returns whether the signal that the job wants to wait for is there already."""
     return bool(report.awaits) and steps.has_signal(ledger, report.id, report.awaits)
 

@@ -227,7 +227,7 @@ def set_option(ledger: "Ledger", option: str, value: str) -> None:
     _check_value(option, value)
     ledger.save_settings({**ledger.settings().given, option: value})
     ledger.log({"option": option, "event": "config_set", "value": value})
-    ledger.ready_everywhere()
+    ledger.announce_ready_everywhere()
 
 
 def unset_option(ledger: "Ledger", option: str) -> None:
@@ -236,7 +236,7 @@ def unset_option(ledger: "Ledger", option: str) -> None:
     given.pop(option, None)
     ledger.save_settings(given)
     ledger.log({"event": "config_unset", "option": option})
-    ledger.ready_everywhere()
+    ledger.announce_ready_everywhere()
 
 
 class SettingsOperations:

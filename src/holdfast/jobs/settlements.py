@@ -19,7 +19,7 @@ from holdfast.jobs import (
     retention,
     statistics,
 )
-from holdfast.jobs.argument_types import EMPTY, LARGEST_INT, ZERO, check, checks_itself
+from holdfast.jobs.argument_types import EMPTY, LARGEST_INT, ZERO, check, checks_own_arguments
 from holdfast.jobs.arguments import (
     check_jids,
     check_name,
@@ -33,7 +33,7 @@ from holdfast.jobs.breakdown import COMPLETED
 from holdfast.jobs.history import RETRIED, done_entry, shorten
 from holdfast.jobs.ledger import encode
 from holdfast.jobs.locks import heartbeat, held_job, timeout
-from holdfast.jobs.pops import exhaust, pop
+from holdfast.jobs.pops import end_without_retries, pop
 from holdfast.jobs.records import COMPLETE, FAILED, Failure, Job, JobRecord
 from holdfast.jobs.views import all_shown
 from holdfast.keys import pack_str
@@ -56,7 +56,7 @@ class SettlementOperations:
     _ledger: "Ledger"
 
     @operation()
-    @checks_itself
+    @checks_own_arguments
     def heartbeat(
         self,
         id: str,
@@ -93,7 +93,7 @@ class SettlementOperations:
         return job.expires
 
     @operation()
-    @checks_itself
+    @checks_own_arguments
     def complete(
         self,
         id: str,
@@ -147,7 +147,7 @@ class SettlementOperations:
         return state
 
     @operation()
-    @checks_itself
+    @checks_own_arguments
     def complete_and_pop(
         self,
         id: str,
@@ -306,7 +306,7 @@ def complete(
     worker_keys = all_keys.worker_seen(worker) or all_keys.worker(worker)
     tx.delete(worker_keys.held + packed_jid)
     if job.holds or settings.given:
-        lists.make_room(ledger, job, now)
+        lists.free_throttle_slots(ledger, job, now)
     statistics.count_ended(ledger, keys, job, COMPLETED, worker, now)
     job.time = now
     job.waited = 0.0
@@ -317,7 +317,7 @@ def complete(
     if result is not None:
         results.keep(ledger, job, result, result_ttl)
     if job.tracked:
-        ledger.show(job, "completed")
+        ledger.publish_tracked(job, "completed")
     if next_queue is not None:
         _advance(ledger, job, left, next_queue, now, delay, depends)
         return job.state, left
@@ -347,11 +347,11 @@ def _advance(
     ledger.log(event)
     job.queue = queue
     job.remaining = job.retries
-    ledger.remember(job, "put", now, {"q": queue})
+    ledger.add_to_history(job, "put", now, {"q": queue})
     ledger.tx.add(ledger.keys.queue(queue).puts, 1)
     if depends:
         dependencies.replace(ledger, job, list(depends))
-    ledger.know_queue(ledger.keys.queue(queue), now)
+    ledger.register_queue(ledger.keys.queue(queue), now)
     lists.enter(ledger, job, now, now + delay)
     ledger.save(job)
 
@@ -387,8 +387,8 @@ def fail_job(
     ledger.log(
         {"message": message, "jid": job.jid, "group": group, "event": "failed", "worker": worker}
     )
-    ledger.show(job, "failed")
-    ledger.remember(job, "failed", now, {"worker": worker, "group": group})
+    ledger.publish_tracked(job, "failed")
+    ledger.add_to_history(job, "failed", now, {"worker": worker, "group": group})
     lists.leave(ledger, job, now)
     dead_letters.enter_failed(ledger, job, Failure(group, message, int(now), worker), now)
     if job.parent and job.state == FAILED:
@@ -423,10 +423,12 @@ def retry(
         failure = Failure(group, cut_message(message), int(now), worker)
     job.remaining -= 0 if free else 1
     if job.remaining < 0 and not free:
-        exhaust(ledger, job, now, group=group, failure=failure, publish=False)
+        end_without_retries(ledger, job, now, group=group, failure=failure, publish=False)
         ledger.save(job)
         return -1
-    ledger.remember(job, RETRIED, now, _told_retry(worker, int(job.remaining), group, message))
+    ledger.add_to_history(
+        job, RETRIED, now, _retry_history(worker, int(job.remaining), group, message)
+    )
     lists.leave(ledger, job, now)
     job.worker = ""
     job.expires = 0.0
@@ -438,7 +440,7 @@ def retry(
     return int(job.remaining)
 
 
-def _told_retry(
+def _retry_history(
     worker: str, remaining: int, group: str | None, message: str | None
 ) -> dict[str, Any]:
     more: dict[str, Any] = {"worker": worker, "remaining": remaining}

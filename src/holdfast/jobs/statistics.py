@@ -90,7 +90,7 @@ class Measured:
         days = [sum(tiers[at : at + 24]) for at in range(_HOURS, _DAYS, 24)]
         return (*tiers[:_QUARTERS], *hours, *days, *tiers[_DAYS : _DAYS + 4])
 
-    def seed_histogram(self) -> tuple[int, ...]:
+    def v1_histogram(self) -> tuple[int, ...]:
         """Returns the seed's view: s0..s59, m1..m59, quarter hours 4..95, h24..h71, d3..d29."""
         return tuple(self.tiers()[:_LONGER])
 
@@ -203,7 +203,7 @@ def _load(ledger: "Ledger", keys: QueueKeys, key: bytes, now: float) -> Flow:
     """Returns the flow at `key`, decoded; if it is of another day, it becomes that of `now`."""
     value = ledger.tx.get(key)
     if value is None or _unpack_flow(value)[0] != now // DAY:
-        _turn(ledger, keys, day_of(now))
+        _begin_day(ledger, keys, day_of(now))
         value = ledger.tx.get(key)
         assert value is not None
     day, gone, count, mean, vk, at_once = _unpack_flow(value)
@@ -262,16 +262,16 @@ def summary_of(flow: bytes) -> bytes:
     return split_notes(flow)[0][_DAY_BYTES:]
 
 
-def _turn(ledger: "Ledger", keys: QueueKeys, day: int) -> None:
+def _begin_day(ledger: "Ledger", keys: QueueKeys, day: int) -> None:
     """Makes both flows of a queue those of `day`."""
-    popped = _turn_flow(ledger, keys, keys.popped, day, "wait")
-    ended = _turn_flow(ledger, keys, keys.ended, day, "run")
+    popped = _begin_day_of_flow(ledger, keys, keys.popped, day, "wait")
+    ended = _begin_day_of_flow(ledger, keys, keys.ended, day, "run")
     if popped or ended:
         ledger.tx.add(keys.work_counts, (HIGH - LOW) * popped - HIGH * ended)
     _forget_old_days(ledger, keys, day)
 
 
-def _turn_flow(ledger: "Ledger", keys: QueueKeys, key: bytes, day: int, kind: str) -> int:
+def _begin_day_of_flow(ledger: "Ledger", keys: QueueKeys, key: bytes, day: int, kind: str) -> int:
     """Puts the summary of another day in its place and takes that of `day` from there.
 
     Returns how many had gone through, for the caller to count.
@@ -293,7 +293,7 @@ def _turn_flow(ledger: "Ledger", keys: QueueKeys, key: bytes, day: int, kind: st
     return gone
 
 
-def take_over(
+def import_times(
     ledger: "Ledger",
     keys: QueueKeys,
     day: int,
@@ -424,7 +424,7 @@ def _forget_old_days(ledger: "Ledger", keys: QueueKeys, day: int) -> None:
 # --- reading ----------------------------------------------------------------------------------
 
 
-def gone_through(tx: Reader, keys: QueueKeys) -> tuple[int, int]:
+def uncounted_pops_and_ends(tx: Reader, keys: QueueKeys) -> tuple[int, int]:
     """Returns how many jobs have gone from the work list to a lock, and from there to completion,
     and are not in the queue's counter yet."""
     popped, ended = tx.get_many([keys.popped, keys.ended])

@@ -17,7 +17,7 @@ from holdfast.jobs.cancellation import cancel_jobs, cancel_open
 from holdfast.jobs.failures import Match
 from holdfast.jobs.handles import JobHandle, QueueHandle
 from holdfast.jobs.layer import Jobs
-from holdfast.jobs.ledger import LOG, READY, Ledger, mention_of
+from holdfast.jobs.ledger import LOG, READY, Ledger, event_marker
 from holdfast.jobs.puts import requeue_step
 from holdfast.jobs.records import COMPLETE, FAILED, Job, QueueCounts, Tag, WorkerCounts
 from holdfast.jobs.search import JobSearch
@@ -163,7 +163,7 @@ class StoreJobs(_PerCall):
                 left = None if deadline is None else deadline - time.monotonic()
                 if job.state in (COMPLETE, FAILED) or (left is not None and left <= 0):
                     return job
-                _wait_for_mention(log, mention_of(id), left)
+                _wait_for_event(log, event_marker(id), left)
 
     # --- long work in bounded steps -----------------------------------------------------------
 
@@ -356,7 +356,7 @@ def _stop_some(jobs: Jobs, queue: str) -> int:
     return len(ids)
 
 
-def _wait_for_mention(log: Subscription, wanted: bytes, timeout: float | None) -> None:
+def _wait_for_event(log: Subscription, wanted: bytes, timeout: float | None) -> None:
     """Waits until something is published about the job."""
     end = None if timeout is None else time.monotonic() + timeout
     for _ in range(MAX_QUEUED_NOTICES):

@@ -26,7 +26,7 @@ def attach(ledger: "Ledger", job: JobRecord, tag: Tag, now: float) -> None:
     _count(ledger, text, 1)
 
 
-def attach_again(ledger: "Ledger", job: JobRecord, at: int, now: float) -> None:
+def reattach(ledger: "Ledger", job: JobRecord, at: int, now: float) -> None:
     """Lets the tag at index `at` count as attached now."""
     text = tag_text(job.tags[at])
     ledger.tx.delete(ledger.keys.tagged_at(text, job.tagged[at], job.jid))
@@ -77,7 +77,7 @@ def add_tags(ledger: "Ledger", jid: str, tags: list[Tag], now: float) -> list[Ta
     for tag in tags:
         text = check_name(tag_text(tag), "tag")
         if text in carried:
-            attach_again(ledger, job, carried[text], now)
+            reattach(ledger, job, carried[text], now)
         else:
             carried[text] = len(job.tags)
             attach(ledger, job, tag, now)

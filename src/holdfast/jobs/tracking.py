@@ -128,7 +128,7 @@ def log(ledger: "Ledger", jid: str, message: str, data: dict[str, Any] | None, n
     check_json(data)
     more = {name: value for name, value in (data or {}).items() if name not in ("what", "when")}
     try:
-        ledger.remember(job, cut_message(message), now, more)
+        ledger.add_to_history(job, cut_message(message), now, more)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise BadArgument(
             f"data can't be kept in a history: {shortened(ascii(data))}",

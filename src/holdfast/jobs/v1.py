@@ -327,5 +327,5 @@ def _times(measured: Measured) -> TimesV1:
         total=measured.count,
         mean=plain(measured.mean),
         variance=plain(measured.variance),
-        histogram=measured.seed_histogram(),
+        histogram=measured.v1_histogram(),
     )

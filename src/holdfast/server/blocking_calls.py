@@ -10,7 +10,7 @@ import msgspec
 
 from holdfast.engine.contract import Notice
 from holdfast.errors import BadArgument, UnknownJob
-from holdfast.jobs.ledger import LOG, mention_of
+from holdfast.jobs.ledger import LOG, event_marker
 from holdfast.jobs.records import COMPLETE, FAILED, Job
 from holdfast.limits import MAX_WAIT_SECONDS
 from holdfast.server.dispatcher import Dispatcher
@@ -81,7 +81,7 @@ async def result_wait(dispatcher: Dispatcher, space: Space, arguments: Any) -> J
 async def settled(dispatcher: Dispatcher, space: Space, id: str, timeout: float | None) -> Job:
     """Returns the job as soon as it is complete or failed, or as it is after `timeout` seconds."""
     deadline = _deadline(timeout)
-    mention = mention_of(id)
+    mention = event_marker(id)
     with _NoticeWaiter(dispatcher, space, LOG, lambda notice: mention in notice.payload) as ear:
         while True:
             job = await dispatcher.look(space, lambda view: view.jobs.get(id))
