@@ -314,7 +314,7 @@ def test_a_kind_of_read_that_was_slow_runs_in_a_thread_for_a_while(clock: Clock)
     times = ReadTimes(clock)
     assert not times.expects_long("entities.select", 10)
 
-    with times.noting("entities.select"):
+    with times.timed("entities.select"):
         clock.advance(seconds=2 * ASYNC_READ_SECONDS)
 
     assert times.expects_long("entities.select", 10)

@@ -234,7 +234,7 @@ def test_of_all_who_are_behind_those_that_read_nothing_are_dropped_first() -> No
     back_pressure.add(slow)
     loop.now = 2.0
     slow.owed = 50
-    back_pressure.grew(slow, 0)
+    back_pressure.note_written(slow, 0)
     another = _Client(40)
     back_pressure.add(another)
 
@@ -252,7 +252,7 @@ def _read_for(seconds: int, client: _Client, *, read: int, written: int = 0) -> 
             break
         loop.now = float(now)
         client.owed += written - read
-        back_pressure.grew(client, written)
+        back_pressure.note_written(client, written)
         loop.next()
 
 
@@ -304,7 +304,7 @@ def test_who_owes_nothing_is_not_dropped_when_the_server_stops() -> None:
     idle, stalled = _Client(0), _Client(10)
     back_pressure.add(idle)
     back_pressure.add(stalled)
-    back_pressure.hurry()
+    back_pressure.shorten_time_limit()
     for now in (1.0, 2.5):
         loop.now = now
         loop.next()

@@ -85,13 +85,13 @@ def test_a_round_looks_at_few_spaces_however_many_there_are(
     for number in range(2 * SWEPT_SPACES_PER_ROUND + 50):
         store.space(f"space {number}")
     looked: list[bytes] = []
-    original = Sweeper._look_at
+    original = Sweeper._sweep_space
 
     def look_at(self: Sweeper, prefix: bytes) -> None:
         looked.append(prefix)
         original(self, prefix)
 
-    monkeypatch.setattr(Sweeper, "_look_at", look_at)
+    monkeypatch.setattr(Sweeper, "_sweep_space", look_at)
     sweeper = Sweeper(store)
     sizes = []
     for _ in range(4):

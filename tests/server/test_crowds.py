@@ -20,13 +20,13 @@ class BusyTurns(LoopTurns):
     def is_over(self) -> bool:
         return self.is_busy or super().is_over()
 
-    def _come_again(self) -> None:
+    def _schedule_next_turn(self) -> None:
         if not self.is_busy:
-            super()._come_again()
+            super()._schedule_next_turn()
 
     def calm_down(self) -> None:
         self.is_busy = False
-        self._come_again()
+        self._schedule_next_turn()
 
 
 async def ask(port: int, path: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:

@@ -111,7 +111,7 @@ def test_a_command_reads_in_a_thread(words: wire.Command) -> None:
         async with far_door() as server:
             session = RespSession(server.dispatcher, lambda data: None)
             plan = plan_of(session, words)
-            later = session.later(plan) if isinstance(plan, Read) else plan
+            later = session.read_later(plan) if isinstance(plan, Read) else plan
             assert isinstance(later, Later)
             reply = later.encode(await later.start())
             assert isinstance(reply, bytes)

@@ -58,9 +58,9 @@ def test_a_turn_is_over_when_it_has_taken_long_and_the_next_one_is_not(clock: Cl
 def test_a_turn_is_over_when_much_was_sent(clock: Clock) -> None:
     async def ask() -> list[bool]:
         turns = LoopTurns(asyncio.get_running_loop())
-        turns.sent(TURN_SENT_BYTES // 2)
+        turns.note_sent(TURN_SENT_BYTES // 2)
         seen = [turns.is_over()]
-        turns.sent(TURN_SENT_BYTES)
+        turns.note_sent(TURN_SENT_BYTES)
         seen.append(turns.is_over())
         await next_turn()
         seen.append(turns.is_over())
@@ -81,10 +81,10 @@ def test_steps_are_taken_over_several_turns_and_in_order(clock: Clock) -> None:
     async def go() -> list[int]:
         turns = LoopTurns(asyncio.get_running_loop())
         assert not turns.is_over()
-        turns.go_through(steps("first", 12))
-        turns.go_through(steps("second", 2))
+        turns.run_steps(steps("first", 12))
+        turns.run_steps(steps("second", 2))
         seen = [len(taken)]
-        while turns.is_behind:
+        while turns.has_steps_left:
             await next_turn()
             seen.append(len(taken))
         return seen
@@ -109,8 +109,8 @@ def test_steps_that_fail_keep_no_others_back(clock: Clock) -> None:
 
     async def go() -> None:
         turns = LoopTurns(asyncio.get_running_loop())
-        turns.go_through(failing())
-        turns.go_through(working())
+        turns.run_steps(failing())
+        turns.run_steps(working())
 
     asyncio.run(go())
 
@@ -147,7 +147,7 @@ def test_requests_that_wait_for_a_turn_begin_one_after_the_other(clock: Clock) -
         clock.work(0.1)
 
         async def request(number: int) -> None:
-            await turns.begun()
+            await turns.wait_for_time()
             begun.append(number)
 
         async with asyncio.TaskGroup() as group:
@@ -206,7 +206,7 @@ def test_a_request_waits_behind_a_flood_of_another_client_for_a_single_one(clock
         turns = LoopTurns(asyncio.get_running_loop())
 
         async def request(client: str) -> None:
-            await turns.begun(client)
+            await turns.wait_for_time(client)
             clock.work(2 * TURN_SECONDS)
             begun.append(client)
 
@@ -228,7 +228,7 @@ def test_a_turn_after_many_new_connections_is_short(
     async def go() -> list[bool]:
         turns = LoopTurns(asyncio.get_running_loop())
         for _ in range(accepted):
-            turns.accepted()
+            turns.note_accepted()
         await next_turn()
         seen = [turns.is_over()]
         clock.work(0.9 * seconds)

@@ -97,7 +97,7 @@ def test_users_that_changed_unheard_are_found(tmp_path: Path) -> None:
     with holdfast.open(tmp_path) as store:
         add(store.engine, "ann", "secret", (Grant(role="read"),))
         authenticator = Authenticator(store.engine)
-        authenticator.never_open()
+        authenticator.require_login()
         version = authenticator.version
         authenticator.refresh(users_of(store.engine))
         assert authenticator.version == version

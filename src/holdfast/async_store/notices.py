@@ -17,7 +17,7 @@ _LOOK_SECONDS = 1.0  # after which the thread looks whether anyone still listens
 class _Listener(NamedTuple):
     space: bytes
     topic_prefix: str
-    hear: Callable[[Notice], None]  # called in the thread of the notices
+    on_notice: Callable[[Notice], None]  # called in the thread of the notices
 
     def wants(self, notice: Notice) -> bool:
         return notice.space == self.space and notice.topic.startswith(self.topic_prefix)
@@ -44,14 +44,14 @@ class Notices:
         self,
         space: bytes,
         topic_prefix: str,
-        hear: Callable[[Notice], None],
+        on_notice: Callable[[Notice], None],
         end: Callable[[], None],
     ) -> Callable[[], None]:
-        """Calls `hear` for each notice from now on, and `end` when the store is closed, both from
-        another thread. Returns the function that ends it."""
+        """Calls `on_notice` for each notice from now on, and `end` when the store is closed, both
+        from another thread. Returns the function that ends it."""
         token = object()
         with self._changed:
-            self._listeners = {**self._listeners, token: _Listener(space, topic_prefix, hear)}
+            self._listeners = {**self._listeners, token: _Listener(space, topic_prefix, on_notice)}
             self._ends[token] = end
             if self._subscription is None and not self._is_closed:
                 self._begin()
@@ -84,9 +84,9 @@ class Notices:
             # An engine that can't be reached is asked again: the subscription goes on with it.
             with suppress(StoreUnusable):
                 if subscription.wait(_LOOK_SECONDS):
-                    self.hand_out()
+                    self.deliver()
 
-    def hand_out(self) -> None:
+    def deliver(self) -> None:
         """Hands out the notices of all commits that have returned. From any thread."""
         with self._order, suppress(StoreBusy):  # no place for one more view: look again
             if self._subscription is None or self._is_closed:
@@ -94,7 +94,7 @@ class Notices:
             for notice in self._subscription.poll():
                 for listener in self._listeners.values():
                     if listener.wants(notice):
-                        listener.hear(notice)
+                        listener.on_notice(notice)
 
     def close(self) -> None:
         with self._changed:
@@ -108,7 +108,7 @@ class Notices:
             end()
 
 
-def tell(loop: asyncio.AbstractEventLoop, call: Callable[..., Any], *values: Any) -> None:
+def call_on_loop(loop: asyncio.AbstractEventLoop, call: Callable[..., Any], *values: Any) -> None:
     """Calls something on an event loop, from another thread, if the loop is still open."""
     with suppress(RuntimeError):
         loop.call_soon_threadsafe(call, *values)
@@ -145,7 +145,7 @@ class StoreSubscription:
     async def poll(self) -> list[Notice]:
         """Returns all notices of finished commits that were not returned yet."""
         self._refuse_outside()
-        await asyncio.to_thread(self._notices.hand_out)
+        await asyncio.to_thread(self._notices.deliver)
         notices = list(self._queue)
         self._queue.clear()
         return notices
@@ -162,8 +162,8 @@ class StoreSubscription:
         self._leave = self._notices.listen(
             space.prefix,
             self._topic,
-            lambda notice: tell(loop, self._hear, notice),
-            lambda: tell(loop, self._end),
+            lambda notice: call_on_loop(loop, self._on_notice, notice),
+            lambda: call_on_loop(loop, self._end),
         )
         return self
 
@@ -174,7 +174,7 @@ class StoreSubscription:
         while (notice := await self.get()) is not None:
             yield notice
 
-    def _hear(self, notice: Notice) -> None:
+    def _on_notice(self, notice: Notice) -> None:
         self._queue.append(notice)
         if len(self._queue) > MAX_QUEUED_NOTICES:
             self._queue.popleft()

@@ -1,7 +1,7 @@
 """Which reads would hold up the event loop, and are therefore run in a thread.
 
-Most reads take some microseconds, less than it costs to hand them to a thread. Two signs tell the
-others: they ask for many things at once, or others of their kind have taken long lately.
+Most reads take some microseconds, less than it costs to hand them to a thread. Two signs tell
+the others: they ask for many things at once, or others of their kind have taken long lately.
 """
 
 import time
@@ -30,7 +30,7 @@ class ReadTimes:
         return asked > MAX_READ_ON_LOOP or self._until.get(kind, 0.0) > self._clock()
 
     @contextmanager
-    def noting(self, kind: str) -> Iterator[None]:
+    def timed(self, kind: str) -> Iterator[None]:
         """Notes how long a read on the loop takes."""
         begin = self._clock()
         try:

@@ -80,7 +80,7 @@ class AsyncRuns:
             return await self._in_thread(self._readers, lambda: space.read(work, kind=kind))
         if self._is_remote or not kind or self._read_times.expects_long(kind, asked):
             return await self._in_thread(self._readers, on_view)
-        with self._read_times.noting(kind):
+        with self._read_times.timed(kind):
             return on_view()
 
     async def in_thread(self, call: Callable[[], T]) -> T:

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Self
 
-from holdfast.async_store.notices import Notices, tell
+from holdfast.async_store.notices import Notices, call_on_loop
 from holdfast.errors import BadArgument, UnknownJob
 from holdfast.jobs.ledger import LOG, READY, event_marker
 from holdfast.jobs.records import COMPLETE, FAILED, Job
@@ -102,11 +102,11 @@ async def result_wait(
     deadline = _deadline(timeout)
     loop, heard, mention = asyncio.get_running_loop(), asyncio.Event(), event_marker(id)
 
-    def hear(notice: "Notice") -> None:
+    def on_notice(notice: "Notice") -> None:
         if mention in notice.payload:
-            tell(loop, heard.set)
+            call_on_loop(loop, heard.set)
 
-    leave = runs.notices.listen(space.prefix, LOG, hear, lambda: tell(loop, heard.set))
+    leave = runs.notices.listen(space.prefix, LOG, on_notice, lambda: call_on_loop(loop, heard.set))
     try:
         while True:
             heard.clear()
@@ -150,9 +150,9 @@ class QueueLines:
         return WaitingTask(self, space, queues)
 
     def listen(self, waiter: "WaitingTask") -> Callable[[], None]:
-        return self._notices.listen(waiter.space, READY, self._hear, waiter.wake_at_close)
+        return self._notices.listen(waiter.space, READY, self._on_notice, waiter.wake_at_close)
 
-    def _hear(self, notice: "Notice") -> None:
+    def _on_notice(self, notice: "Notice") -> None:
         queue = notice.payload.decode()
         with self.lock:
             keys = (
@@ -194,7 +194,7 @@ class WaitingTask:
     def wake(self) -> None:
         """Wakes it. The lock of the lines is held."""
         self.is_asleep = False
-        tell(self._loop, self._woken.set)
+        call_on_loop(self._loop, self._woken.set)
 
     def wake_at_close(self) -> None:
         """Wakes it because the store is closed: its next try says so."""

@@ -38,12 +38,12 @@ async def _changes(request: PageRequest) -> AsyncGenerator[bytes]:
     dispatcher = request.api.dispatcher
     changed = asyncio.Event()
 
-    def hear(notice: Notice) -> None:
+    def on_notice(notice: Notice) -> None:
         changed.set()
 
     space = await dispatcher.space(request.space)
     listen = dispatcher.notice_feed.listen
-    end = dispatcher.listen(space, lambda prefix: listen(hear, space=prefix))
+    end = dispatcher.listen(space, lambda prefix: listen(on_notice, space=prefix))
     stopped = asyncio.ensure_future(request.api.stopped.wait())
     _streams.count += 1
     try:

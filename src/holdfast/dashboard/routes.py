@@ -125,7 +125,7 @@ async def _who(api: HttpApi, request: HttpRequest, session: LoginSession) -> Ide
     """Returns the user: by session, or by the token that a program sends with its request."""
     identity = session.identity(api.dispatcher.authenticator)
     if identity is None or "authorization" in request.headers:
-        return await api.who(request)
+        return await api.identify(request)
     return identity
 
 
@@ -133,7 +133,7 @@ def _failure(
     api: HttpApi, request: HttpRequest, session: LoginSession, error: Exception
 ) -> HttpResponse:
     """Returns an error as a page, or for a program in the form of the API."""
-    known = api.dispatcher.known(error, request.ids)
+    known = api.dispatcher.as_known_error(error, request.ids)
     if not request.accepts("text/html"):
         return api.failure(error, request)
     here = request.root + request.raw_path.decode("latin-1")

@@ -69,7 +69,7 @@ class LoginSession:
         """Returns the identity of the session's user; None if a login is needed."""
         if authenticator.is_open or self.ticket is None:
             return authenticator.anonymous()
-        return authenticator.renewed(Identity(self.ticket.name, ()))
+        return authenticator.current_identity(Identity(self.ticket.name, ()))
 
     @property
     def form_token(self) -> str:

@@ -89,7 +89,7 @@ class Authenticator:
         self.version += 1
         self._report()
 
-    def never_open(self) -> None:
+    def require_login(self) -> None:
         """Refuses everyone while the store has no users, because other machines can reach this
         server."""
         self._may_be_open = False
@@ -117,7 +117,7 @@ class Authenticator:
             f"{message}, and the store has no users: this server refuses everyone", hint=_ADD_ONE
         )
 
-    def renewed(self, identity: Identity | None) -> Identity | None:
+    def current_identity(self, identity: Identity | None) -> Identity | None:
         """Returns the current identity of a client that logged in as `identity`: users and grants
         change."""
         if identity is None or self.is_open:
@@ -139,7 +139,7 @@ class Authenticator:
 
     # --- logging in ------------------------------------------------------------------------------
 
-    def recall(self, name: str, secret: str) -> Identity | None:
+    def known_identity(self, name: str, secret: str) -> Identity | None:
         """Returns the identity if it is known without hashing a password: by a token, or by a
         password that was right before."""
         if self.is_open:

@@ -71,10 +71,10 @@ class BackPressure:
         if connection not in self._debts:
             self._debts[connection] = _Backlog(self._loop.time())
             if self._timer is None:
-                self._timer = self._loop.call_later(self._pause(), self._look)
-            self.grew(connection, connection.unsent_bytes())
+                self._timer = self._loop.call_later(self._pause(), self._drop_stalled)
+            self.note_written(connection, connection.unsent_bytes())
 
-    def grew(self, connection: SlowClient, written: int) -> None:
+    def note_written(self, connection: SlowClient, written: int) -> None:
         """Counts bytes that were written to a connection, if it is watched."""
         debt = self._debts.get(connection)
         if debt is not None:
@@ -88,7 +88,7 @@ class BackPressure:
         if debt is not None:
             self.total -= debt.bytes
 
-    def hurry(self) -> None:
+    def shorten_time_limit(self) -> None:
         """Shortens the time limit while the server stops, so that clients that read nothing delay
         it only briefly."""
         self._patience = min(self._patience, STOPPING_STALLED_SECONDS)
@@ -96,7 +96,7 @@ class BackPressure:
     def _pause(self) -> float:
         return min(_LOOK_SECONDS, self._patience / 4)
 
-    def _look(self) -> None:
+    def _drop_stalled(self) -> None:
         """Drops the connections whose clients have read nothing for too long."""
         self._timer = None
         self._measure_all()
@@ -105,7 +105,7 @@ class BackPressure:
             if debt.is_too_slow(now, self._patience):
                 self._drop(connection)
         if self._debts:
-            self._timer = self._loop.call_later(self._pause(), self._look)
+            self._timer = self._loop.call_later(self._pause(), self._drop_stalled)
 
     def _measure_all(self) -> None:
         for connection, debt in self._debts.items():

@@ -41,7 +41,7 @@ async def sweep(dispatcher: Dispatcher) -> None:
     """Removes what has expired in all spaces, a bounded step at a time, while the server runs."""
     await _resume_defaults(dispatcher)
     sweeper = Sweeper(dispatcher.store)
-    end = dispatcher.notice_feed.listen(sweeper.hear, passive=True)
+    end = dispatcher.notice_feed.listen(sweeper.on_notice, passive=True)
     loop = asyncio.get_running_loop()
     users_read = loop.time()
     memory = MemoryWatch(dispatcher.memory_budget, dispatcher.back_pressure)
@@ -108,7 +108,7 @@ class Sweeper:
     def __len__(self) -> int:
         return len(self._next)
 
-    def hear(self, notice: Notice) -> None:
+    def on_notice(self, notice: Notice) -> None:
         """Notes that some process has written to a space."""
         if notice.space != DIRECTORY:
             self._touched.add(notice.space)
@@ -135,7 +135,7 @@ class Sweeper:
         while looked and not self._stopped:
             prefix = looked.pop()
             try:
-                self._look_at(prefix)
+                self._sweep_space(prefix)
             except UnknownSpace:
                 self._next.pop(prefix, None)  # it has been dropped
             except HoldfastError:
@@ -159,7 +159,7 @@ class Sweeper:
                 found.add(prefix)
         return found
 
-    def _look_at(self, prefix: bytes) -> None:
+    def _sweep_space(self, prefix: bytes) -> None:
         runner = SpaceRunner(self._store.engine, prefix)
         with runner.view() as view:
             at, now = expiry.next_due(view), view.now

@@ -22,13 +22,15 @@ T = TypeVar("T")
 async def pop_wait(dispatcher: Dispatcher, space: Space, arguments: Any) -> list[Job]:
     """`StoreJobs.pop_wait`: pops as soon as one of the queues has a job."""
     queues = [arguments.queues] if isinstance(arguments.queues, str) else list(arguments.queues)
-    count = _or(arguments.count, 1)
-    lock_seconds = _or(arguments.lock_seconds, None)
+    count = _or_default(arguments.count, 1)
+    lock_seconds = _or_default(arguments.lock_seconds, None)
 
     def pop(queue: str) -> Callable[[Tx], list[Job]]:
         return partial(_pop, queue, arguments.worker, count, lock_seconds)
 
-    return await first_jobs(dispatcher, space, queues, pop, _or(arguments.timeout, None)) or []
+    return (
+        await first_jobs(dispatcher, space, queues, pop, _or_default(arguments.timeout, None)) or []
+    )
 
 
 async def first_jobs(
@@ -54,7 +56,7 @@ async def first_jobs(
                 jobs: T = await dispatcher.write(space, pop(queue))
                 if jobs:
                     return jobs
-            rest = await dispatcher.look(space, partial(_until_next, queues, ahead))
+            rest = await dispatcher.read(space, partial(_until_next, queues, ahead))
             left = deadline - asyncio.get_running_loop().time()
             if left <= 0 or dispatcher.stopping:
                 return None
@@ -75,16 +77,20 @@ def _pop(queue: str, worker: str, count: int, lock_seconds: float | None, tx: Tx
 
 async def result_wait(dispatcher: Dispatcher, space: Space, arguments: Any) -> Job:
     """`StoreJobs.result_wait`: returns the job as soon as it is complete or failed."""
-    return await settled(dispatcher, space, arguments.id, _or(arguments.timeout, None))
+    return await wait_until_ended(
+        dispatcher, space, arguments.id, _or_default(arguments.timeout, None)
+    )
 
 
-async def settled(dispatcher: Dispatcher, space: Space, id: str, timeout: float | None) -> Job:
+async def wait_until_ended(
+    dispatcher: Dispatcher, space: Space, id: str, timeout: float | None
+) -> Job:
     """Returns the job as soon as it is complete or failed, or as it is after `timeout` seconds."""
     deadline = _deadline(timeout)
     mention = event_marker(id)
     with _NoticeWaiter(dispatcher, space, LOG, lambda notice: mention in notice.payload) as ear:
         while True:
-            job = await dispatcher.look(space, lambda view: view.jobs.get(id))
+            job = await dispatcher.read(space, lambda view: view.jobs.get(id))
             if job is None:
                 raise UnknownJob.of(id)
             if job.state in (COMPLETE, FAILED) or not await ear.listen(deadline, None):
@@ -109,10 +115,10 @@ class _NoticeWaiter:
         self._end_wait = dispatcher.add_wait(self._heard.set)
         self._wanted = wanted
         self._end = dispatcher.notice_feed.listen(
-            self._hear, space=space.prefix, topic_prefix=topic
+            self._on_notice, space=space.prefix, topic_prefix=topic
         )
 
-    def _hear(self, notice: Notice) -> None:
+    def _on_notice(self, notice: Notice) -> None:
         if self._wanted(notice):
             self._heard.set()
 
@@ -146,5 +152,5 @@ def _deadline(timeout: float | None) -> float:
     return asyncio.get_running_loop().time() + seconds
 
 
-def _or(given: Any, default: Any) -> Any:
+def _or_default(given: Any, default: Any) -> Any:
     return default if given is msgspec.UNSET else given

@@ -72,12 +72,12 @@ def plan_of(session: RespSession, words: wire.Command) -> Plan:
         ) and name not in BEFORE_LOGIN:
             session.who()
         if handler is None:
-            return session.spoil(_unknown(words))
+            return session.fail_batch(_unknown(words))
         if session.subscriptions and session.protocol == 2 and name not in WHILE_SUBSCRIBED:
             return _only_listens(name)
         plan = handler(session, words)
     except Exception as error:
-        return session.spoil(session.error(error))
+        return session.fail_batch(session.error(error))
     if session.batch is not None and name not in IN_BATCH_AT_ONCE:
         is_decoding = type(plan) is Later and plan.is_decoding  # it is collected once it is decoded
         return plan if is_decoding else session.collect(words, plan)
@@ -189,7 +189,7 @@ def decoded_in_thread(
 
     def failed(error: HoldfastError) -> bytes:
         reply = session.error(error) if fail is None or session.batch is not None else fail(error)
-        return session.spoil(reply)
+        return session.fail_batch(reply)
 
     start = partial(session.dispatcher.decode_in_thread, decode)
     return Later(start, planned, failed, is_decoding=True)
@@ -209,7 +209,7 @@ def planner(operation: Operation) -> Planner:
         plan: Read | Write | Later
         if is_addressed:
             address_events(operation, arguments, session.address)
-        if may_take_time and (takes_time or dispatcher.is_everywhere(space, operation)):
+        if may_take_time and (takes_time or dispatcher.is_for_all_domains(space, operation)):
             plan = Later(lambda: dispatcher.start(space, operation, arguments), encode)
         elif is_read:
             work = partial(dispatcher.recorder.works[name], arguments)
@@ -220,7 +220,7 @@ def planner(operation: Operation) -> Planner:
             plan = Read(space, work, encode, None, name, is_large)
         else:
             plan = Write(space, partial(dispatcher.recorder.works[name], arguments), encode)
-        return plan if dispatcher.tracer is None else session.followed(name, plan)
+        return plan if dispatcher.tracer is None else session.traced_unless_batched(name, plan)
 
     return plan
 

@@ -199,15 +199,15 @@ def info(session: RespSession, words: wire.Command) -> Plan:
     wanted = {wire.text_of(word).lower() for word in words[1:]} - {"all", "default", "everything"}
     dispatcher = session.dispatcher
 
-    def told(figures: dict[str, int]) -> bytes:
-        return _told(dispatcher, figures, wanted)
+    def info_reply(figures: dict[str, int]) -> bytes:
+        return _info_sections(dispatcher, figures, wanted)
 
     if dispatcher.reads_in_threads:
-        return Later(lambda: dispatcher.read_in_thread(dispatcher.store.stats), told)
-    return told(dispatcher.store.stats())
+        return Later(lambda: dispatcher.read_in_thread(dispatcher.store.stats), info_reply)
+    return info_reply(dispatcher.store.stats())
 
 
-def _told(dispatcher: Dispatcher, figures: dict[str, int], wanted: set[str]) -> bytes:
+def _info_sections(dispatcher: Dispatcher, figures: dict[str, int], wanted: set[str]) -> bytes:
     sections: dict[str, dict[str, object]] = {
         "Server": {
             "redis_version": REDIS_VERSION,

@@ -84,7 +84,7 @@ class DirectAnswers(HttpToolsProtocol):
         body = known.body_of(data)
         if body is None:
             return False
-        request = self.api.request_again(known.request)
+        request = self.api.request_like(known.request)
         answer = self.api.answer_at_once(known.at_once, request, body, self._more_headers())
         if isinstance(answer, bytes):
             self._send_answer(answer)

@@ -180,12 +180,12 @@ class Dispatcher:
             return begin(space.prefix)
         ends: list[Callable[[], None]] = []
 
-        def hear(notice: Notice) -> None:
+        def on_notice(notice: Notice) -> None:
             if notice.payload.decode() == space.name and space.exists():
                 ends.pop()()
                 ends.append(begin(space.prefix))
 
-        ends.append(self.notice_feed.listen(hear, space=DIRECTORY, topic_prefix=SPACE_CREATED))
+        ends.append(self.notice_feed.listen(on_notice, space=DIRECTORY, topic_prefix=SPACE_CREATED))
         # Notices of the write that creates the space are kept until `begin` has been called.
         keep = self.notice_feed.listen(lambda notice: None, space=NOWHERE)
 
@@ -215,7 +215,7 @@ class Dispatcher:
     def admit(self, address: str) -> str | None:
         """Counts one more connection of an address, for which `connections.leave` must follow; if
         it is one too many, returns why."""
-        self.turns.accepted()
+        self.turns.note_accepted()
         return self.connections.enter(address)
 
     def _load_scripts(self) -> dict[bytes, Dialect]:
@@ -225,7 +225,7 @@ class Dispatcher:
             pairs = view.scan(*prefix_range(pack(0, "script")))
             return {unpack(key)[2]: cast(Dialect, value.decode()) for key, value in pairs}
 
-    def in_directory(self, work: Callable[[Transaction], Any]) -> asyncio.Future[Any]:
+    def transact_directory(self, work: Callable[[Transaction], Any]) -> asyncio.Future[Any]:
         """Runs a transaction on the data that belongs to no space: users and scripts."""
         engine = self.store.engine
         return self._loop.run_in_executor(
@@ -245,7 +245,7 @@ class Dispatcher:
         traced: TracedCall | None = None,
     ) -> Any:
         """Runs one operation and returns its result, durable if it wrote."""
-        if operation.kind in ("long", "wait") or self.is_everywhere(space, operation):
+        if operation.kind in ("long", "wait") or self.is_for_all_domains(space, operation):
             try:
                 return await self.start(space, operation, arguments)
             except UnknownSpace:
@@ -253,11 +253,11 @@ class Dispatcher:
                 raise
         work = self.recorder.work_of(operation, arguments)
         if operation.kind == "read":
-            return await self.look(space, work, operation.full_name, arguments, is_large=is_large)
+            return await self.read(space, work, operation.full_name, arguments, is_large=is_large)
         work = work if traced is None else traced.around(work)
         return await self.write(space, work, is_small=is_small)
 
-    def is_everywhere(self, space: Space, operation: Operation) -> bool:
+    def is_for_all_domains(self, space: Space, operation: Operation) -> bool:
         """Returns whether the operation works on the tables of all domains, in many
         transactions."""
         return operation.layer == "tables" and space.name == EVERY_DOMAIN
@@ -291,7 +291,7 @@ class Dispatcher:
             )
         return msgspec.structs.replace(arguments, target=str(self.backups / name))
 
-    async def look(
+    async def read(
         self,
         space: Space,
         work: Callable[[View], T],
@@ -315,12 +315,12 @@ class Dispatcher:
                 return await self.read_in_thread(lambda: space.read(work, kind=kind))
             if self.reads_in_threads or is_large or self.large_reads.expects(kind, arguments):
                 return await self.read_in_thread(on_view)
-            return self.look_at_once(space, work, kind)
+            return self.read_on_loop(space, work, kind)
         except UnknownSpace:
             self.forget_space(space.name)
             raise
 
-    def look_at_once(self, space: Space, work: Callable[[View], T], kind: str) -> T:
+    def read_on_loop(self, space: Space, work: Callable[[View], T], kind: str) -> T:
         """Runs a small read on the view of this turn."""
         begin = time.monotonic()
         try:
@@ -381,7 +381,7 @@ class Dispatcher:
                 return call()
             finally:
                 # Here, too, subscribers get the notices before the caller gets its answer.
-                self.write_groups.tell()
+                self.write_groups.deliver_notices()
 
         def ended(_: object) -> None:
             self._threads -= 1
@@ -445,7 +445,7 @@ class Dispatcher:
             "unsent_bytes": self.back_pressure.total,  # not read yet by slow clients
         }
 
-    def known(
+    def as_known_error(
         self, error: BaseException, request: Mapping[str, str | int] = NO_IDS
     ) -> HoldfastError:
         """Returns the error as one that can be told; what no one expected goes into the log, and

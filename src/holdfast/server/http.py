@@ -168,7 +168,7 @@ class HttpApi:
         """Returns a request whose body has arrived, for `answer_at_once`."""
         return self._request(scope, _no_message)
 
-    def request_again(self, request: HttpRequest) -> HttpRequest:
+    def request_like(self, request: HttpRequest) -> HttpRequest:
         """Returns another request with the same head."""
         return request.again(self._request_ids)
 
@@ -184,7 +184,7 @@ class HttpApi:
 
     async def _send(self, request: HttpRequest, response: HttpResponse, send: Send) -> None:
         if request.raw_path != _LIVEZ:  # a health check does not wait for its turn
-            await self.dispatcher.turns.begun(request.peer)
+            await self.dispatcher.turns.wait_for_time(request.peer)
         try:
             await send_response(request, response, send, self.dispatcher.turns)
         finally:
@@ -260,7 +260,7 @@ class HttpApi:
                 assert found is not None  # as the shape has matched
                 self.refuse_browsers(request, candidate)
                 if request.raw_path != _LIVEZ:  # which must be answered in time
-                    await self.dispatcher.turns.begun(request.peer)
+                    await self.dispatcher.turns.wait_for_time(request.peer)
                 return await candidate.handler(self, request, found)
             allowed.append(candidate.method)
         where = f"{request.raw_path.decode('latin-1'):.200}"
@@ -270,7 +270,7 @@ class HttpApi:
             raise MethodNotAllowed(
                 message, allowed=allowed, hint=_BY_POST if "POST" in allowed else None
             )
-        raise NotFound(f"there is nothing at {where}", hint=f"{_meant(where)}{_EVERYTHING}")
+        raise NotFound(f"there is nothing at {where}", hint=f"{_hint_for(where)}{_EVERYTHING}")
 
     def refuse_browsers(self, request: HttpRequest, route: Route | None = None) -> None:
         """Refuses requests that a page of another site sends; see browser_checks.py."""
@@ -284,9 +284,9 @@ class HttpApi:
             is_public = route is not None and route.segments[-1] == "pixel.gif"
             refuse_foreign_page(dispatcher.hosts, request.method, headers, is_public=is_public)
 
-    async def who(self, request: HttpRequest) -> Identity:
+    async def identify(self, request: HttpRequest) -> Identity:
         """Returns the identity of the client: by bearer token, or by name and password."""
-        identity = self.who_at_once(request)
+        identity = self.identify_at_once(request)
         if identity is None:
             name, _, password = _basic(request.headers["authorization"].partition(" ")[2])
             return await self.dispatcher.password_checks.check(
@@ -294,7 +294,7 @@ class HttpApi:
             )
         return identity
 
-    def who_at_once(self, request: HttpRequest) -> Identity | None:
+    def identify_at_once(self, request: HttpRequest) -> Identity | None:
         """Returns the identity of the client; None if its name and password have to be checked."""
         authenticator = self.dispatcher.authenticator
         authorization = request.headers.get("authorization")
@@ -321,10 +321,10 @@ class HttpApi:
             return said
         return request.scheme
 
-    async def until_gone(self, request: HttpRequest, waiting: Coroutine[Any, Any, T]) -> T:
+    async def while_connected(self, request: HttpRequest, waiting: Coroutine[Any, Any, T]) -> T:
         """Waits for a result as long as the client stays connected and the server runs."""
         task = asyncio.ensure_future(waiting)
-        gone = asyncio.ensure_future(request.gone())
+        gone = asyncio.ensure_future(request.disconnected())
         stopped = asyncio.ensure_future(self.stopped.wait())
         try:
             await asyncio.wait({task, gone, stopped}, return_when=asyncio.FIRST_COMPLETED)
@@ -395,7 +395,7 @@ class HttpApi:
 
     def failure(self, error: Exception, request: HttpRequest) -> HttpResponse:
         """Returns the response for an error, with the same message as over RESP."""
-        known = self.dispatcher.known(error, request.ids)
+        known = self.dispatcher.as_known_error(error, request.ids)
         where = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
         body: dict[str, Any] = {
             "code": known.code,
@@ -419,7 +419,7 @@ _OFTEN_MEANT: Final = {
 }
 
 
-def _meant(path: str) -> str:
+def _hint_for(path: str) -> str:
     """Returns a hint for a path that does not exist."""
     name = path.strip("/").lower()
     if name in _OFTEN_MEANT:

@@ -211,7 +211,7 @@ class HttpRequest:
         except TimeoutError:
             raise ClientGone("the rest of the body did not arrive") from None
 
-    async def gone(self) -> None:
+    async def disconnected(self) -> None:
         """Returns once the client has disconnected."""
         while (await self._receive())["type"] != "http.disconnect":
             pass
@@ -312,13 +312,13 @@ async def send_response(
     """Sends a response. A stream that fails in the middle raises, which breaks the connection."""
     body = response.body
     if isinstance(body, bytes):
-        body = await _squeeze(request, response, body)
+        body = await _compress(request, response, body)
         if response.status not in (204, 304):
             response.headers["content-length"] = str(len(body))
         await _begin(response, send)
         if len(body) > LARGE_PIECE_BYTES:
-            await turns.begun(request.peer)
-            turns.sent(len(body))
+            await turns.wait_for_time(request.peer)
+            turns.note_sent(len(body))
         await send({"type": "http.response.body", "body": b"" if _is_bare(request) else body})
     elif _is_bare(request):
         await body.aclose()
@@ -346,13 +346,13 @@ async def _send_stream(
     request: HttpRequest, body: AsyncGenerator[bytes], send: Send, turns: LoopTurns
 ) -> None:
     """Sends pieces until there are no more, or the client has disconnected or stopped reading."""
-    gone = asyncio.ensure_future(request.gone())
+    gone = asyncio.ensure_future(request.disconnected())
     try:
         while (part := await _next_part(body, gone)) is not None:
             message = {"type": "http.response.body", "body": part, "more_body": True}
             if len(part) > LARGE_PIECE_BYTES:
-                await turns.begun(request.peer)
-                turns.sent(len(part))
+                await turns.wait_for_time(request.peer)
+                turns.note_sent(len(part))
             await asyncio.wait_for(send(message), STALLED_EXCHANGE_SECONDS)
         if not gone.done():
             await send({"type": "http.response.body", "body": b""})
@@ -386,23 +386,23 @@ def sent_at_once(request: HttpRequest, response: HttpResponse, headers: bytes) -
         return None
     if "connection" in response.headers:
         return None
-    if _is_squeezed(request, response, body):
+    if _should_compress(request, response, body):
         body = _gzip(body)
     lines = [f"{name}: {value}\r\n" for name, value in response.headers.items()]
     lines.append(f"content-length: {len(body)}\r\n\r\n")
     return _STATUS_LINES[response.status] + headers + "".join(lines).encode("latin-1") + body
 
 
-async def _squeeze(request: HttpRequest, response: HttpResponse, body: bytes) -> bytes:
+async def _compress(request: HttpRequest, response: HttpResponse, body: bytes) -> bytes:
     """Compresses a body if that is worthwhile and the client accepts it."""
-    if not _is_squeezed(request, response, body):
+    if not _should_compress(request, response, body):
         return body
     if len(body) < MIN_GZIP_THREAD_BYTES:
         return _gzip(body)
     return await asyncio.to_thread(_gzip, body)
 
 
-def _is_squeezed(request: HttpRequest, response: HttpResponse, body: bytes) -> bool:
+def _should_compress(request: HttpRequest, response: HttpResponse, body: bytes) -> bool:
     """Returns whether to compress a body: it is worthwhile and the client accepts it. Then sets the
     headers."""
     if len(body) < MIN_GZIP_BYTES or not _takes_gzip(request.headers.get("accept-encoding", "")):

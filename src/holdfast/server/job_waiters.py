@@ -44,7 +44,7 @@ class JobWaiters:
                 self._lines[key] = line
             lines.append(line)
         if self._stop_listening is None:  # before the first try, so that no later job is missed
-            self._stop_listening = self._notice_feed.listen(self._hear, topic_prefix=READY)
+            self._stop_listening = self._notice_feed.listen(self._on_notice, topic_prefix=READY)
         return WaitingClient(next(self._tickets), lines)
 
     def _forget(self, space: Space, queue: str) -> None:
@@ -54,7 +54,7 @@ class JobWaiters:
             self._stop_listening()
             self._stop_listening = None
 
-    def _hear(self, notice: Notice) -> None:
+    def _on_notice(self, notice: Notice) -> None:
         queue = notice.payload.decode()
         if queue:
             lines = [self._lines.get((notice.space, queue))]

@@ -84,7 +84,7 @@ class LoopTurns:
         now = Used.by_this_thread()
         return Used(now.seconds - self._used.seconds, now.disk_reads - self._used.disk_reads)
 
-    def sent(self, size: int) -> None:
+    def note_sent(self, size: int) -> None:
         """Counts bytes that were passed to a transport: copying them is work, too."""
         self._sent += size
         if self._sent > TURN_SENT_BYTES:
@@ -104,7 +104,7 @@ class LoopTurns:
             self._end = 0.0
         self._sent = self._ended = self._accepted = 0
 
-    def accepted(self) -> None:
+    def note_accepted(self) -> None:
         """Counts a new connection.
 
         Connections are accepted in order of arrival, before anyone knows what they want. So while
@@ -124,10 +124,10 @@ class LoopTurns:
             self._note_turn()
             return False
         self._ends.append(close)
-        self._come_again()
+        self._schedule_next_turn()
         return True
 
-    def end(self, forget: Callable[[], None]) -> None:
+    def forget_later(self, forget: Callable[[], None]) -> None:
         """Forgets a lost connection, now or in a later turn: thousands may be reset at the same
         moment."""
         if not self.ends_later(forget):
@@ -136,36 +136,36 @@ class LoopTurns:
     def put(self, work: Callable[[], None], client: str = "") -> None:
         """Does a piece of a client's work in a later turn."""
         self._waiting.put(client, work)
-        self._come_again()
+        self._schedule_next_turn()
 
-    def now_or_later(self, work: Callable[[], None], client: str = "") -> None:
+    def run_or_defer(self, work: Callable[[], None], client: str = "") -> None:
         """Does a piece of work now if this turn has time left, otherwise in a later one."""
         if self.is_over():
             self.put(work, client)
         else:
             work()
 
-    def go_through(self, steps: Iterator[None]) -> None:
+    def run_steps(self, steps: Iterator[None]) -> None:
         """Takes the steps of an iterator, after those of earlier iterators: as many as this turn
         allows at once, the others later."""
         self._steps.append(steps)
         if len(self._steps) == 1:
-            self._step_on()
+            self._run_waiting_steps()
 
     @property
-    def is_behind(self) -> bool:
+    def has_steps_left(self) -> bool:
         """Returns whether steps are left for later turns."""
         return bool(self._steps)
 
-    async def begun(self, client: str = "") -> None:
+    async def wait_for_time(self, client: str = "") -> None:
         """Returns at once if this turn has time left, otherwise in a later one."""
         if self.is_over():
             reached = self._loop.create_future()
             self._tasks.put(client, reached)
-            self._come_again()
+            self._schedule_next_turn()
             await reached
 
-    def _come_again(self) -> None:
+    def _schedule_next_turn(self) -> None:
         if self._next is None:
             self._next = self._loop.call_soon(self._run)
 
@@ -180,7 +180,7 @@ class LoopTurns:
             self._run_waiting()
         self._is_for_tasks = not self._is_for_tasks
         if self._waiting or self._tasks or self._ends:
-            self._come_again()
+            self._schedule_next_turn()
 
     def _run_waiting(self) -> None:
         waiting = self._waiting
@@ -196,12 +196,12 @@ class LoopTurns:
                 reached.set_result(None)
                 break
 
-    def _step_on(self) -> None:
+    def _run_waiting_steps(self) -> None:
         while self._steps:
             try:
                 for _ in self._steps[0]:
                     if self.is_over():
-                        self.put(self._step_on)
+                        self.put(self._run_waiting_steps)
                         return
             except Exception:
                 _log.exception("a step failed")  # the next ones continue

@@ -142,25 +142,25 @@ class NoticeFeed:
         """Looks again when another process may have committed: some time after a write to its file,
         or by polling if writes are not reported."""
         if self._watch is None:
-            self._look_after(NOTICE_POLL_SECONDS)
+            self._poll_after(NOTICE_POLL_SECONDS)
         else:
-            self._look_after(WATCHED_NOTICE_POLL_SECONDS)  # in case the system missed a write
-            self._loop.add_reader(self._watch, self._look_soon, self._watch)
+            self._poll_after(WATCHED_NOTICE_POLL_SECONDS)  # in case the system missed a write
+            self._loop.add_reader(self._watch, self._poll_soon, self._watch)
 
-    def _look_soon(self, watch: WriteWatch) -> None:
+    def _poll_soon(self, watch: WriteWatch) -> None:
         """Looks in a moment. A write comes before the commit that it is part of, and usually not
         alone: until then further writes are ignored."""
         watch.forget()
         self._loop.remove_reader(watch)
-        self._look_after(NOTICE_POLL_SECONDS)
+        self._poll_after(NOTICE_POLL_SECONDS)
 
-    def _look_after(self, seconds: float) -> None:
+    def _poll_after(self, seconds: float) -> None:
         if self._next_look is not None:
             self._next_look.cancel()
-        self._next_look = self._loop.call_later(seconds, self._look)
+        self._next_look = self._loop.call_later(seconds, self._poll)
 
-    def _look(self) -> None:
-        if not self._turns.is_behind:  # otherwise earlier notices are still being delivered
+    def _poll(self) -> None:
+        if not self._turns.has_steps_left:  # otherwise earlier notices are still being delivered
             with suppress(StoreBusy):  # no more views can be opened: try again
                 self._schedule(self._subscription.poll)
         self._await_writes()
@@ -171,9 +171,9 @@ class NoticeFeed:
                 self._schedule(self._subscription.poll)
 
     def _publish(self, notices: list[Notice]) -> None:
-        self._turns.go_through(self._hand_out(notices))
+        self._turns.run_steps(self._deliver(notices))
 
-    def _hand_out(self, notices: list[Notice]) -> Iterator[None]:
+    def _deliver(self, notices: list[Notice]) -> Iterator[None]:
         for notice in notices:
             where, topic = notice.space, notice.topic
             for space, topic_prefix, listener in self._asked:

@@ -56,7 +56,7 @@ class PasswordChecks:
     def check(self, address: str, name: str, secret: str) -> asyncio.Future[Identity]:
         """Returns a future of the identity that a token or password belongs to, which raises if
         there is none."""
-        known = self._authenticator.recall(name, secret)
+        known = self._authenticator.known_identity(name, secret)
         if known is not None:
             return self._done(known)
         if not self._authenticator.may_have_password(name, secret):

@@ -123,7 +123,7 @@ class ProcessGroup:
             if number in ready:
                 self._read_report(process, number)
         if waking in ready:
-            self._pass_on(os.read(waking, _READ_BYTES))
+            self._forward_signals(os.read(waking, _READ_BYTES))
         for due in [each for each in self._restarts if each <= time.monotonic()]:
             self._restarts.remove(due)
             self._start()
@@ -157,7 +157,7 @@ class ProcessGroup:
         _log.error("process %d exited with %d; another one replaces it", process, code)
         self._restarts.append(time.monotonic() + RESTARTED_PROCESS_SECONDS)
 
-    def _pass_on(self, numbers: bytes) -> None:
+    def _forward_signals(self, numbers: bytes) -> None:
         for number in numbers:
             if number == signal.SIGHUP:
                 self._send(signal.SIGHUP)

@@ -85,7 +85,7 @@ class RespConnection(asyncio.Protocol):
         self._closing = True
         self._is_clear = False
         self._delayed = b""
-        self._turns.end(self._forget)
+        self._turns.forget_later(self._forget)
 
     def _forget(self) -> None:
         self._server.dispatcher.back_pressure.remove(self)
@@ -93,7 +93,7 @@ class RespConnection(asyncio.Protocol):
         self._slow_client_watch.end()
         if self._awaited is not None:
             self._awaited.cancel()
-        self._turns.go_through(self._released())
+        self._turns.run_steps(self._released())
         self._server.dispatcher.memory_budget.give_back(self._taken)
         self._taken = 0
         self._server.forget(self)
@@ -305,7 +305,7 @@ class RespConnection(asyncio.Protocol):
             else:
                 for reply in replies:  # not copied; `writelines` never pauses in Python 3.12.1
                     self._transport.write(reply)
-                self._turns.sent(size)
+                self._turns.note_sent(size)
 
     def _after_a_turn(self) -> None:
         if self._commands or self._planned is not None:
@@ -342,7 +342,7 @@ class RespConnection(asyncio.Protocol):
 
     def _placed(self, plan: Plan) -> Plan:
         if isinstance(plan, Read) and (plan.is_large or self._reads_in_threads):
-            return self.session.later(plan)
+            return self.session.read_later(plan)
         return plan
 
     def _step(self, steps: Steps) -> bytes:
@@ -381,7 +381,7 @@ class RespConnection(asyncio.Protocol):
                 break
             writes.append(plan)
         self._give_to_group(
-            writes, lambda outcomes: self._turns.go_through(self._replies(writes, outcomes))
+            writes, lambda outcomes: self._turns.run_steps(self._replies(writes, outcomes))
         )
 
     def _answer_single(self, write: Write, outcomes: list[Outcome[Any]]) -> None:
@@ -391,7 +391,7 @@ class RespConnection(asyncio.Protocol):
             self._received = 0
             self._transport.write(reply)
             if len(reply) > LARGE_PIECE_BYTES:
-                self._turns.sent(len(reply))
+                self._turns.note_sent(len(reply))
         else:
             self._resume([reply])
 
@@ -415,10 +415,10 @@ class RespConnection(asyncio.Protocol):
     def _wait_for(self, later: Later) -> None:
         def answered(done: asyncio.Future[Any]) -> None:
             if not done.cancelled():
-                self._turns.now_or_later(lambda: answer(done), self.session.address)
+                self._turns.run_or_defer(lambda: answer(done), self.session.address)
 
         def answer(done: asyncio.Future[Any]) -> None:
-            self._planned = self._placed(self.session.next_of(later, done))
+            self._planned = self._placed(self.session.result_of(later, done))
             self._resume([])
 
         begun = later.start()
@@ -468,7 +468,7 @@ class RespConnection(asyncio.Protocol):
         """Counts large requests, and the commands of an open batch, towards the memory budget that
         all clients share."""
         if not self.is_busy:
-            self.session.let_go()
+            self.session.release_batch()
         held = self._received + self.session.held_bytes
         counts = held > SMALL_REQUESTS_BYTES and not self._transport.is_closing()
         wanted = held if counts else 0
@@ -485,13 +485,13 @@ class RespConnection(asyncio.Protocol):
             return
         self.send_delayed()
         self._transport.write(data)
-        self._turns.sent(len(data))
+        self._turns.note_sent(len(data))
         if not self._stalled:
             return
         if self._transport.get_write_buffer_size() > self._bounds.unsent_bytes:
             self._transport.abort()
         else:
-            self._server.dispatcher.back_pressure.grew(self, len(data))
+            self._server.dispatcher.back_pressure.note_written(self, len(data))
 
     def _answer_and_close(self, reply: bytes) -> None:
         self._closing = True

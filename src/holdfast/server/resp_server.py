@@ -74,7 +74,7 @@ class RespServer:
         for server in self._servers:
             server.close()
         self.dispatcher.end_waits()
-        self.dispatcher.back_pressure.hurry()
+        self.dispatcher.back_pressure.shorten_time_limit()
         for connection in list(self._connections):
             connection.finish()
         deadline = self.loop.time() + SERVER_DRAIN_SECONDS

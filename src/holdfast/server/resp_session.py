@@ -38,7 +38,7 @@ from holdfast.server.auth import Identity
 from holdfast.server.batch_limits import BatchMeter
 from holdfast.server.call_tracing import TracedCall
 from holdfast.server.dispatcher import Dispatcher
-from holdfast.server.subscribers import Kind, Seat, layer_of
+from holdfast.server.subscribers import Kind, SpaceSubscriptions, layer_of
 from holdfast.store import Space, Tx, View
 
 _clock: Final = time.monotonic
@@ -125,8 +125,8 @@ class RespSession:
         self._batch_bytes = 0
         self._batch_words = 0  # commands in the batch
         # What ends them; most are only a seat, as many objects would burden the garbage collector.
-        self.subscriptions: dict[tuple[Kind, bytes], Seat | Callable[[], None]] = {}
-        self._seats: dict[bytes, Seat] = {}  # by the prefix of the space
+        self.subscriptions: dict[tuple[Kind, bytes], SpaceSubscriptions | Callable[[], None]] = {}
+        self._seats: dict[bytes, SpaceSubscriptions] = {}  # by the prefix of the space
         self.permitted: set[str] = (
             set()
         )  # operations that were checked, until identity or space changes
@@ -142,7 +142,7 @@ class RespSession:
         """Returns the client's identity; raises `NotAuthenticated` if it must log in first."""
         authenticator = self.dispatcher.authenticator
         if self.users_version != authenticator.version:
-            self.log_in(authenticator.renewed(self.identity))
+            self.log_in(authenticator.current_identity(self.identity))
             self.users_version = authenticator.version
         if self.identity is None:
             raise authenticator.refusal("Authentication required")
@@ -223,23 +223,26 @@ class RespSession:
         if (kind, channel) in self.subscriptions:
             return
         if self.space.exists():
-            seat = self._seat(self.space.prefix, self.space.name)
+            seat = self._subscriptions_in(self.space.prefix, self.space.name)
             self.dispatcher.subscribers.join(seat, kind, channel)
             self.subscriptions[kind, channel] = seat
             return
         space = self.space
 
         def begin(prefix: bytes) -> Callable[[], None]:
-            seat, subscribers = self._seat(prefix, space.name), self.dispatcher.subscribers
+            seat, subscribers = (
+                self._subscriptions_in(prefix, space.name),
+                self.dispatcher.subscribers,
+            )
             subscribers.join(seat, kind, channel)
             return lambda: subscribers.leave(seat, kind, channel)
 
         self.subscriptions[kind, channel] = self.dispatcher.listen(space, begin)
 
-    def _seat(self, prefix: bytes, space: str) -> Seat:
+    def _subscriptions_in(self, prefix: bytes, space: str) -> SpaceSubscriptions:
         """Returns this client's seat among the listeners of a space."""
         if (seat := self._seats.get(prefix)) is None:
-            seat = self._seats[prefix] = Seat(self, space, prefix)
+            seat = self._seats[prefix] = SpaceSubscriptions(self, space, prefix)
         return seat
 
     def listen(self, topic: bytes) -> None:
@@ -248,14 +251,14 @@ class RespSession:
             return
         space = self.space.name
 
-        def hear(notice: Notice) -> None:
-            if self.may_hear(space, layer_of(b"", notice.topic)):
+        def on_notice(notice: Notice) -> None:
+            if self.may_receive(space, layer_of(b"", notice.topic)):
                 words = [b"notice", wire.bytes_of(notice.topic), notice.payload]
                 self.send(wire.push(map(wire.bulk, words), self.protocol))
 
         listen, topic_prefix = self.dispatcher.notice_feed.listen, wire.text_of(topic)
         self.subscriptions["notices", topic] = self.dispatcher.listen(
-            self.space, lambda prefix: listen(hear, space=prefix, topic_prefix=topic_prefix)
+            self.space, lambda prefix: listen(on_notice, space=prefix, topic_prefix=topic_prefix)
         )
 
     def unsubscribe(self, kind: Kind, channel: bytes) -> None:
@@ -263,13 +266,15 @@ class RespSession:
         if held is not None:
             self._leave(kind, channel, held)
 
-    def _leave(self, kind: Kind, channel: bytes, held: Seat | Callable[[], None]) -> None:
-        if isinstance(held, Seat):
+    def _leave(
+        self, kind: Kind, channel: bytes, held: SpaceSubscriptions | Callable[[], None]
+    ) -> None:
+        if isinstance(held, SpaceSubscriptions):
             self.dispatcher.subscribers.leave(held, kind, channel)
         else:
             held()
 
-    def may_hear(self, space: str, layer: str) -> bool:
+    def may_receive(self, space: str, layer: str) -> bool:
         """Returns whether notices of a layer may be sent to this client."""
         try:
             return self.who().may("read", space=space, layer=layer)
@@ -293,7 +298,7 @@ class RespSession:
             self.dispatcher.large_reads.answered(kind, len(reply))
         return reply
 
-    def later(self, read: Read) -> Later:
+    def read_later(self, read: Read) -> Later:
         """Plans a read that waits for the network, or is large, for a thread."""
         return Later(
             lambda: self.dispatcher.read_in_thread(_on_view(read)), bytes, read.fail, read.traced
@@ -315,7 +320,7 @@ class RespSession:
         except Exception as error:
             return self.failure(write, error)
 
-    def next_of(self, later: Later, done: asyncio.Future[Any]) -> Plan:
+    def result_of(self, later: Later, done: asyncio.Future[Any]) -> Plan:
         """Returns the reply of a `Later`, or the plan of a request that has been decoded."""
         # An error raised here would refer to this frame, and the frame to the future with it:
         # a cycle for the garbage collector with every refused login and every bad request.
@@ -341,7 +346,7 @@ class RespSession:
         ids: dict[str, str | int] = {"connection": self.id}
         if call is not None:
             ids.update(call.ids)
-        known = self.dispatcher.known(error, ids)
+        known = self.dispatcher.as_known_error(error, ids)
         if self.is_exact:
             return self._exact_error(error, known)
         where = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
@@ -364,7 +369,7 @@ class RespSession:
         """Returns the memory that a batch takes until `EXEC` is answered."""
         return self._batch_bytes and self._batch_bytes + _PLAN_BYTES * self._batch_words
 
-    def let_go(self) -> None:
+    def release_batch(self) -> None:
         """Releases the memory of a batch."""
         if self.batch is None:
             self._batch_bytes = self._batch_words = 0
@@ -384,13 +389,15 @@ class RespSession:
             refused = RequestTooLarge(
                 f"the commands of a batch have more than {most} bytes", hint=BatchTooLong.hint
             )
-            return self.spoil(self.error(refused))
+            return self.fail_batch(self.error(refused))
         if isinstance(plan, Later | Change | Steps):
-            return self.spoil(self._not_in_batch(name.decode(errors="replace")))
+            return self.fail_batch(self._not_in_batch(name.decode(errors="replace")))
         if isinstance(plan, bytes) and plan[:1] == b"-":
-            return self.spoil(plan)
+            return self.fail_batch(plan)
         if len(self.batch) == MAX_BATCH_COMMANDS:
-            return self.spoil(wire.error(f"ERR a batch may have {MAX_BATCH_COMMANDS} commands"))
+            return self.fail_batch(
+                wire.error(f"ERR a batch may have {MAX_BATCH_COMMANDS} commands")
+            )
         self.batch.append(plan)
         return wire.simple("QUEUED")
 
@@ -402,7 +409,7 @@ class RespSession:
             return self.error(error)
         return wire.error(f"ERR {name} can't be part of a batch: send it before MULTI")
 
-    def spoil(self, reply: bytes) -> bytes:
+    def fail_batch(self, reply: bytes) -> bytes:
         """Marks an open batch as failed after a refused command: `EXEC` will do nothing."""
         if self.batch is not None:
             self.batch_failed = True
@@ -434,7 +441,7 @@ class RespSession:
         is_large = large or len(plans) > MAX_BATCH_READS_ON_LOOP
         return self.traced("batch", Read(self.space, work, wire.array, is_large=is_large))
 
-    def followed(self, name: str, plan: Read | Write | Later) -> Plan:
+    def traced_unless_batched(self, name: str, plan: Read | Write | Later) -> Plan:
         """Returns the plan of a traced call; a batch is traced only as a whole."""
         if self.dispatcher.tracer is None or self.batch is not None:
             return plan

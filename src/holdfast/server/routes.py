@@ -66,7 +66,7 @@ async def readyz(api: HttpApi, request: HttpRequest, found: Found) -> HttpRespon
     if api.dispatcher.stopping:
         raise ServerBusy("the server is stopping")
     dispatcher = api.dispatcher
-    await dispatcher.look(dispatcher.store, lambda view: view.raw.get(b"\0"))
+    await dispatcher.read(dispatcher.store, lambda view: view.raw.get(b"\0"))
     await dispatcher.write(dispatcher.store, lambda tx: None)
     try:
         await dispatcher.reading(dispatcher.store.engine.refuse_full)
@@ -79,7 +79,7 @@ async def readyz(api: HttpApi, request: HttpRequest, found: Found) -> HttpRespon
 async def metrics(api: HttpApi, request: HttpRequest, found: Found) -> HttpResponse:
     """Returns the server's own metrics, and the queues and exposed metrics of the default space."""
     space = api.dispatcher.store
-    who = await api.who(request)
+    who = await api.identify(request)
     who.require("read", space=space.name, layer="metrics")
     # In a thread: it flushes all commits, and reads the file.
     figures = {**await api.dispatcher.read_in_thread(space.stats), **api.dispatcher.figures()}
@@ -89,7 +89,7 @@ async def metrics(api: HttpApi, request: HttpRequest, found: Found) -> HttpRespo
 @route("GET HEAD", "/{space}/metrics/prometheus")
 async def space_metrics(api: HttpApi, request: HttpRequest, found: Found) -> HttpResponse:
     """Returns the queues of a space, and its metrics with `expose`."""
-    who = await api.who(request)
+    who = await api.identify(request)
     who.require("read", space=found["space"], layer="metrics")
     return await _exposed(api, request, who, await api.dispatcher.space(found["space"]), [])
 
@@ -106,7 +106,7 @@ async def _exposed(
         jobs = job_families(space.name, view.raw) if with_jobs else []
         return exposition(view.raw, view.raw.now, own=[*own, *jobs], openmetrics=openmetrics)
 
-    exposed = await api.dispatcher.look(space, read, is_large=True)
+    exposed = await api.dispatcher.read(space, read, is_large=True)
     kind = f"{_OPENMETRICS}; version=1.0.0; charset=utf-8" if openmetrics else _PROMETHEUS
     return HttpResponse(exposed.encode(errors="replace"), content_type=kind)
 
@@ -136,7 +136,7 @@ async def start(api: HttpApi, request: HttpRequest, found: Found) -> HttpRespons
 @route("POST", "/{space}/batch")
 async def batch(api: HttpApi, request: HttpRequest, found: Found) -> HttpResponse:
     """Runs several operations as one transaction: all of them, or none."""
-    identity = await api.who(request)
+    identity = await api.identify(request)
     is_json = request.content_type != MSGPACK
     planned: list[tuple[Operation, Any]] = []
     steps = await api.decoded(
@@ -147,7 +147,7 @@ async def batch(api: HttpApi, request: HttpRequest, found: Found) -> HttpRespons
     )
     check_steps(len(steps))
     for position, step in enumerate(steps):
-        await api.dispatcher.turns.begun(request.peer)
+        await api.dispatcher.turns.wait_for_time(request.peer)
         try:
             operation = find(*_split(step.operation))
             identity.require_operation(operation, found["space"])
@@ -183,7 +183,7 @@ async def batch(api: HttpApi, request: HttpRequest, found: Found) -> HttpRespons
 
     call = api.traced(request, "batch", space.name)
     if all(operation.kind == "read" for operation, _ in planned):
-        return await ended_with(call, dispatcher.look(space, read, is_large=len(planned) > 1))
+        return await ended_with(call, dispatcher.read(space, read, is_large=len(planned) > 1))
     run = work if call is None else call.around(work)
     results = await ended_with(call, dispatcher.write(space, run))
     return answer(request, {"result": results}, is_written=True)
@@ -248,7 +248,7 @@ def read_at_once(found: Found) -> AtOnce | None:
         if len(body) > dispatcher.bounds.request_bytes or "content-encoding" in headers:
             return None
         api.refuse_browsers(request)
-        identity = api.who_at_once(request)
+        identity = api.identify_at_once(request)
         if identity is None:
             return None
         identity.require_operation(operation, space_name)
@@ -260,11 +260,11 @@ def read_at_once(found: Found) -> AtOnce | None:
             is_json=is_json,
             integers_as_text=request.integers_as_text,
         )
-        if dispatcher.is_everywhere(space, operation) or dispatcher.large_reads.expects(
+        if dispatcher.is_for_all_domains(space, operation) or dispatcher.large_reads.expects(
             name, arguments
         ):
             return None
-        return dispatcher.look_at_once(space, _read(api, request, operation, arguments), name)
+        return dispatcher.read_on_loop(space, _read(api, request, operation, arguments), name)
 
     return answer
 
@@ -273,22 +273,22 @@ def read_at_once(found: Found) -> AtOnce | None:
 async def operation(api: HttpApi, request: HttpRequest, found: Found) -> HttpResponse:
     """Calls one operation, by its name in `operations.py`."""
     operation = find(found["layer"], found["operation"])
-    (await api.who(request)).require_operation(operation, found["space"])
+    (await api.identify(request)).require_operation(operation, found["space"])
     is_json = request.content_type != MSGPACK
     payload = await request.body() or _no_arguments(is_json)
     arguments = await api.decoded(payload, _reading(request, operation), is_json=is_json)
     if operation.declaration.addressed:
         address_events(operation, arguments, api.address_of(request))
     space = await api.dispatcher.space(found["space"])
-    if operation.kind == "read" and not api.dispatcher.is_everywhere(space, operation):
+    if operation.kind == "read" and not api.dispatcher.is_for_all_domains(space, operation):
         is_large = len(payload) > DECODED_ON_LOOP_BYTES
-        return await _look(api, request, space, operation, arguments, is_large=is_large)
+        return await _read_result(api, request, space, operation, arguments, is_large=is_large)
     is_small = len(payload) <= MAX_SMALL_REQUEST_BYTES
     result = await _run(api, request, space, operation, arguments, is_small)
     return answer(request, {"result": payloads.travelling(operation, result, is_json=is_json)})
 
 
-async def _look(
+async def _read_result(
     api: HttpApi,
     request: HttpRequest,
     space: Space,
@@ -301,7 +301,7 @@ async def _look(
     too."""
     read = _read(api, request, operation, arguments)
     call = api.traced(request, operation.full_name, space.name)
-    looking = api.dispatcher.look(space, read, operation.full_name, arguments, is_large=is_large)
+    looking = api.dispatcher.read(space, read, operation.full_name, arguments, is_large=is_large)
     return await ended_with(call, looking)
 
 
@@ -335,5 +335,5 @@ async def _run(
     call = api.traced(request, operation.full_name, space.name)
     running = api.dispatcher.run(space, operation, arguments, is_small=is_small, traced=call)
     if operation.kind == "wait":
-        running = api.until_gone(request, running)
+        running = api.while_connected(request, running)
     return await (running if call is None else ended_with(call, running))

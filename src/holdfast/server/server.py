@@ -212,7 +212,7 @@ async def serve(
     try:
         settings.check(is_open=dispatcher.authenticator.is_open)
         if settings.reaches_others and not settings.insecure:
-            dispatcher.authenticator.never_open()  # not even when the last user is removed later
+            dispatcher.authenticator.require_login()  # even when the last user is removed later
         await _run(dispatcher, settings, ready)
     finally:
         await dispatcher.close()

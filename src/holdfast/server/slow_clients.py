@@ -41,18 +41,18 @@ class SlowClientWatch:
         self._bounds = bounds
         self._client: WatchedClient | None = client
         self._began = time.monotonic()
-        self._look_in(bounds.idle_seconds)
+        self._check_after(bounds.idle_seconds)
 
     def end(self) -> None:
         """Stops checking, and drops the reference to the client."""
         self._timer.cancel()
         self._client = None
 
-    def _look_in(self, seconds: float) -> None:
+    def _check_after(self, seconds: float) -> None:
         seconds = min(seconds, self._bounds.stalled_seconds, LOGIN_SECONDS)
-        self._timer = self._loop.call_later(seconds, self._look)
+        self._timer = self._loop.call_later(seconds, self._check)
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         client, now = self._client, time.monotonic()
         assert client is not None  # `end` has cancelled the timer
         rest = client.last_heard + self._bounds.idle_seconds - now
@@ -60,7 +60,7 @@ class SlowClientWatch:
         if not client.is_busy and (is_silent or self._is_too_slow(client, now)):
             client.finish()
         else:
-            self._look_in(max(_LEAST_PAUSE_SECONDS, rest))
+            self._check_after(max(_LEAST_PAUSE_SECONDS, rest))
 
     def _is_too_slow(self, client: WatchedClient, now: float) -> bool:
         if client.session.identity is None and now - self._began >= LOGIN_SECONDS:

@@ -38,7 +38,7 @@ T = TypeVar("T")
 @route("POST", "/{space}/events")
 async def events(api: HttpApi, request: HttpRequest, found: Found) -> HttpResponse:
     """Receives one event, an array of them, or a stream of lines, in bounded memory."""
-    (await api.who(request)).require("write", space=found["space"], layer="events")
+    (await api.identify(request)).require("write", space=found["space"], layer="events")
     space = await api.dispatcher.space(found["space"])
     if request.content_type in _NDJSON:
         return await _ingest(api, request, space, request.chunks())
@@ -179,7 +179,7 @@ async def notices(api: HttpApi, request: HttpRequest, found: Found) -> HttpRespo
     topic = request.parameter("topic")
     layer, divider, _ = topic.replace(":", ".").partition(".")
     layer = layer if divider else "*"
-    identity = await api.who(request)
+    identity = await api.identify(request)
     identity.require("read", space=found["space"], layer=layer)
     for name in request.parameters:
         if name != "topic":
@@ -187,16 +187,16 @@ async def notices(api: HttpApi, request: HttpRequest, found: Found) -> HttpRespo
     space = await api.dispatcher.space(found["space"])
     headers = {"cache-control": "no-store"}
 
-    def may_hear() -> bool:
-        now = api.dispatcher.authenticator.renewed(identity)
+    def may_receive() -> bool:
+        now = api.dispatcher.authenticator.current_identity(identity)
         return now is not None and now.may("read", space=space.name, layer=layer)
 
-    stream = _notices(api, space, topic, may_hear)
+    stream = _notices(api, space, topic, may_receive)
     return HttpResponse(stream, content_type="text/event-stream", headers=headers)
 
 
 async def _notices(
-    api: HttpApi, space: Space, topic: str, may_hear: Callable[[], bool]
+    api: HttpApi, space: Space, topic: str, may_receive: Callable[[], bool]
 ) -> AsyncGenerator[bytes]:
     """Yields the events until the server stops, the reader falls too far behind, or it loses its
     permission."""
@@ -204,7 +204,7 @@ async def _notices(
     queued_bytes = 0
     overrun = asyncio.Event()
 
-    def hear(notice: Notice) -> None:
+    def on_notice(notice: Notice) -> None:
         nonlocal queued_bytes
         if queue.full() or queued_bytes > MAX_QUEUED_STREAM_BYTES:
             overrun.set()
@@ -214,14 +214,14 @@ async def _notices(
 
     listen = api.dispatcher.notice_feed.listen
     end = api.dispatcher.listen(
-        space, lambda prefix: listen(hear, space=prefix, topic_prefix=topic)
+        space, lambda prefix: listen(on_notice, space=prefix, topic_prefix=topic)
     )
     stopped = asyncio.ensure_future(api.stopped.wait())
     try:
         yield b": listening\n\n"
         while not overrun.is_set():
             event = await next_or_none(queue.get(), stopped, seconds=STREAM_KEEP_ALIVE_SECONDS)
-            if not may_hear():
+            if not may_receive():
                 return
             if event is not None:
                 queued_bytes -= len(event.notice.payload)

@@ -27,10 +27,10 @@ class Subscriber(Protocol):
     def protocol(self) -> int: ...
     @property
     def send(self) -> Callable[[bytes], None]: ...
-    def may_hear(self, space: str, layer: str) -> bool: ...
+    def may_receive(self, space: str, layer: str) -> bool: ...
 
 
-class Seat:
+class SpaceSubscriptions:
     """A client among the listeners of a space, with all of its subscriptions there.
 
     A subscription has no object of its own: the garbage collector would take longer for 200,000 of
@@ -45,7 +45,7 @@ class Seat:
         self.prefix = prefix
 
 
-class _Row(dict[Seat, None]):
+class _Row(dict[SpaceSubscriptions, None]):
     """The listeners of a channel or a pattern, in order of arrival."""
 
     __slots__ = ("glob",)
@@ -68,16 +68,16 @@ class Subscribers:
             None  # stops listening; set while there are subscriptions
         )
 
-    def join(self, seat: Seat, kind: Kind, channel: bytes) -> None:
+    def join(self, seat: SpaceSubscriptions, kind: Kind, channel: bytes) -> None:
         """Adds a subscription to a channel or a pattern."""
         rows = self._tables(kind).setdefault(seat.prefix, {})
         if (row := rows.get(channel)) is None:
             row = rows[channel] = _Row(compile_glob(channel) if kind == "psubscribe" else None)
         row[seat] = None
         if self._end is None:
-            self._end = self._notice_feed.listen(self._hear)
+            self._end = self._notice_feed.listen(self._on_notice)
 
-    def leave(self, seat: Seat, kind: Kind, channel: bytes) -> None:
+    def leave(self, seat: SpaceSubscriptions, kind: Kind, channel: bytes) -> None:
         """Removes a subscription."""
         tables = self._tables(kind)
         rows = tables[seat.prefix]
@@ -100,7 +100,7 @@ class Subscribers:
             len(row) for row in patterns.values() if _fits(row, channel)
         )
 
-    def _hear(self, notice: Notice) -> Iterator[None] | None:
+    def _on_notice(self, notice: Notice) -> Iterator[None] | None:
         channels = self._channels.get(notice.space)
         patterns = self._patterns.get(notice.space)
         if not channels and not patterns:
@@ -132,7 +132,7 @@ def _send(seats: _Row, layer: str, frame: list[bytes]) -> Iterator[None]:
     for seat in list(seats):
         subscriber = seat.subscriber
         # Some may have left since the first ones got it.
-        if seat in seats and subscriber.may_hear(seat.space, layer):
+        if seat in seats and subscriber.may_receive(seat.space, layer):
             protocol = subscriber.protocol
             if protocol not in written:
                 written[protocol] = wire.push(frame, protocol)

@@ -111,7 +111,7 @@ class BoundedProtocol(DirectAnswers):
             self._refuse(ServerBusy(refusal))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.dispatcher.turns.end(partial(self._forget, exc))
+        self.dispatcher.turns.forget_later(partial(self._forget, exc))
 
     def _forget(self, exc: Exception | None) -> None:
         self._head_is_complete()
@@ -392,14 +392,14 @@ class BoundedProtocol(DirectAnswers):
 
     def _expect_head(self) -> None:
         if self._patience is None:
-            self._patience = self.loop.call_later(STALLED_EXCHANGE_SECONDS, self._lose_patience)
+            self._patience = self.loop.call_later(STALLED_EXCHANGE_SECONDS, self._drop_slow_head)
 
     def _head_is_complete(self) -> None:
         if self._patience is not None:
             self._patience.cancel()
             self._patience = None
 
-    def _lose_patience(self) -> None:
+    def _drop_slow_head(self) -> None:
         self._patience = None
         if not self.transport.is_closing():
             self.transport.close()
@@ -462,5 +462,5 @@ class HttpServer:
         self._server.should_exit = True
         await self._ticking
         self._door.close()
-        self._door.dispatcher.back_pressure.hurry()
+        self._door.dispatcher.back_pressure.shorten_time_limit()
         await self._server.shutdown()

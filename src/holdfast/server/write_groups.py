@@ -110,7 +110,7 @@ class WriteGroups:
 
     async def close(self) -> None:
         """Commits and answers what has arrived, and ends the writer's thread."""
-        while self._waiting or self._committing or self._turns.is_behind:
+        while self._waiting or self._committing or self._turns.has_steps_left:
             await asyncio.sleep(0.001)
         self._orders.put(False)
         await self._loop.run_in_executor(None, self._writer.join)
@@ -134,7 +134,7 @@ class WriteGroups:
         seconds = time.perf_counter() - begin
         self.group_wait.note(len(group) + len(self._waiting), seconds)
         self._recorder.note_commit(len(steps), seconds)
-        self.tell()  # subscribers get the notices before the callers get their answers
+        self.deliver_notices()  # subscribers get the notices before the callers get their answers
         self._loop.call_soon_threadsafe(self._answer, group, outcomes)
 
     def _begin_group(self) -> None:
@@ -163,15 +163,15 @@ class WriteGroups:
                 self._loop_commits_after = now + LOOP_COMMITS_PAUSE_SECONDS
             return False
         self._recorder.note_commit(len(steps), time.monotonic() - begin)
-        if self.tell():
+        if self.deliver_notices():
             self._loop.call_soon(self._answer, group, outcomes)
-        elif len(group) == 1 and not self._turns.is_behind:
+        elif len(group) == 1 and not self._turns.has_steps_left:
             deque(self._answers(group, outcomes), 0)  # all of it: there is nothing to divide
         else:
             self._answer(group, outcomes)
         return True
 
-    def tell(self) -> bool:
+    def deliver_notices(self) -> bool:
         """Delivers the notices of what was committed, and returns whether there are any. Whatever
         fails here, the commits are done, and are answered as done."""
         try:
@@ -196,7 +196,7 @@ class WriteGroups:
         return group
 
     def _answer(self, group: Group, outcomes: list[Outcome[Any]]) -> None:
-        self._turns.go_through(self._answers(group, outcomes))
+        self._turns.run_steps(self._answers(group, outcomes))
 
     def _answers(self, group: Group, outcomes: list[Outcome[Any]]) -> Iterator[None]:
         """Answers one request after the other; the next group is committed meanwhile, and answered

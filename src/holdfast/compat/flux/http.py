@@ -53,9 +53,9 @@ class FluxRequest(NamedTuple):
     path: list[str]
     traced: TracedCall | None = None
 
-    async def look(self, work: Callable[[View], Any], *, is_large: bool = False) -> Any:
+    async def read(self, work: Callable[[View], Any], *, is_large: bool = False) -> Any:
         kind = f"flux.{self.path[0]}"
-        return await self.api.dispatcher.look(self.space, work, kind, is_large=is_large)
+        return await self.api.dispatcher.read(self.space, work, kind, is_large=is_large)
 
     async def write(self, work: Callable[[Tx], Any]) -> Any:
         run = work if self.traced is None else self.traced.around(work)
@@ -95,7 +95,7 @@ async def _serve(api: HttpApi, request: HttpRequest, name: str, path: list[str])
     except FluxError as error:
         return json_answer({"error": error.message}, error.status)
     except Exception as error:
-        known = api.dispatcher.known(error, request.ids)
+        known = api.dispatcher.as_known_error(error, request.ids)
         missing = isinstance(known, NotFound)
         message = "Not Found" if missing else known.message
         response = json_answer({"error": message}, known.status)
@@ -110,7 +110,7 @@ for _path in ("/{space}/flux", "/{space}/flux/{rest...}"):
 async def _answer(api: HttpApi, request: HttpRequest, name: str, path: list[str]) -> HttpResponse:
     method = "GET" if request.method == "HEAD" else request.method
     handler, role = _find(method, path)
-    identity = await api.who(request)
+    identity = await api.identify(request)
     sends = handler in (post_events, get_event)
     if sends and api.dispatcher.flux_read_only:
         raise FluxError(READ_ONLY, 501)
@@ -146,14 +146,14 @@ async def post_schema(call: FluxRequest) -> Any:
 
 
 async def get_schemas(call: FluxRequest) -> Any:
-    dialects = await call.look(lambda view: view.events.dialects())
+    dialects = await call.read(lambda view: view.events.dialects())
     return [_schema(name) for name, dialect in dialects.items() if _is_id(name, dialect)]
 
 
 async def get_schema(call: FluxRequest) -> Any:
     id = call.path[1]
     await _require_schema(call, id)
-    schemas = await call.look(lambda view: view.events.schemas())
+    schemas = await call.read(lambda view: view.events.schemas())
     return {"id": id, "schema": schemas[id]}
 
 
@@ -192,7 +192,7 @@ def _errors(reply: SendManyReply, begin: int) -> list[dict[str, Any]]:
 
 
 async def _require_schema(call: FluxRequest, id: str) -> None:
-    dialects = await call.look(lambda view: view.events.dialects())
+    dialects = await call.read(lambda view: view.events.dialects())
     if not _is_id(id, dialects.get(id)):
         raise FluxError("Not Found", 404)
 
@@ -229,7 +229,7 @@ async def get_query(call: FluxRequest) -> Any:
 
     _check_cursor(cursor)
     try:
-        page = await call.look(read)
+        page = await call.read(read)
     except BadInput as error:
         raise FluxError(error.message) from None
     answer: dict[str, Any] = {"results": [member.value for member in page.members]}
@@ -254,7 +254,7 @@ async def get_distinct(call: FluxRequest) -> Any:
         return view.events.distinct(keys, op, since)
 
     try:
-        found = await call.look(read, is_large=counts_many(keys, op))
+        found = await call.read(read, is_large=counts_many(keys, op))
     except CountersWithoutTimes:
         return {"count": await _count_members(call, keys, op, since)}
     return {"count": found.count}
@@ -271,7 +271,7 @@ async def _count_members(
         return view.events.members(keys, MAX_PAGE_MEMBERS, after, since, op=op)
 
     while True:
-        page: MemberPage = await call.look(read, is_large=True)
+        page: MemberPage = await call.read(read, is_large=True)
         count += len(page.members)
         after = page.next
         if after is None:
@@ -300,7 +300,7 @@ async def get_gross(call: FluxRequest) -> Any:
         return view.events.gross(keys, since)
 
     try:
-        return {"count": await call.look(read, is_large=counts_many(keys, "union"))}
+        return {"count": await call.read(read, is_large=counts_many(keys, "union"))}
     except CountersWithoutTimes:
         return {"count": await _count_members(call, keys, "union", since)}
 
@@ -318,7 +318,7 @@ async def get_top(call: FluxRequest) -> Any:
         return [[entry.value, float(entry.count)] for entry in tracked[:shown]]
 
     try:
-        return await call.look(read, is_large=True)
+        return await call.read(read, is_large=True)
     except WrongKind:
         return []
 

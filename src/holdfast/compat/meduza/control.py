@@ -38,11 +38,13 @@ def control(methods: str, path: str, role: Role) -> Callable[[Handler], Handler]
             api: HttpApi, request: HttpRequest, found: dict[str, str]
         ) -> HttpResponse:
             try:
-                (await api.who(request)).require(role, space=_space(api).name, layer="entities")
+                (await api.identify(request)).require(
+                    role, space=_space(api).name, layer="entities"
+                )
                 call = api.traced(request, f"meduza.{handler.__name__}", _space(api).name)
                 return await ended_with(call, handler(api, request, found))
             except Exception as error:
-                return _refusal(api.dispatcher.known(error, request.ids))
+                return _refusal(api.dispatcher.as_known_error(error, request.ids))
 
         async def refuse(api: HttpApi, request: HttpRequest, found: dict[str, str]) -> HttpResponse:
             allowed = methods.split()
@@ -121,14 +123,14 @@ def _read_uri(folder: Path | None, uri: str) -> bytes:
 
 @control("GET HEAD", "/status", "read")
 async def status(api: HttpApi, request: HttpRequest, found: dict[str, str]) -> HttpResponse:
-    await api.dispatcher.look(_space(api), lambda view: view.entities.schemas())
+    await api.dispatcher.read(_space(api), lambda view: view.entities.schemas())
     return HttpResponse(b"OK\r\n", content_type=_PLAIN)
 
 
 @control("GET HEAD", "/schemadump", "read")
 async def schemadump(api: HttpApi, request: HttpRequest, found: dict[str, str]) -> HttpResponse:
     name = request.parameter("schema")
-    schema = await api.dispatcher.look(_space(api), lambda view: view.entities.schema(name))
+    schema = await api.dispatcher.read(_space(api), lambda view: view.entities.schema(name))
     if schema is None:
         return _line(f"Could not find schema {name}", 404)
     text = dump_schema(schema)
@@ -144,7 +146,7 @@ async def confdump(api: HttpApi, request: HttpRequest, found: dict[str, str]) ->
 
 @control("GET HEAD", "/stats", "read")
 async def stats(api: HttpApi, request: HttpRequest, found: dict[str, str]) -> HttpResponse:
-    tables = await api.dispatcher.look(_space(api), lambda view: view.entities.stats())
+    tables = await api.dispatcher.read(_space(api), lambda view: view.entities.stats())
     if request.accepts(JSON):
         return HttpResponse(msgspec.json.encode({"tables": tables}))
     lines = [line for name, table in tables.items() for line in _told(name, table)]

@@ -76,7 +76,7 @@ def _plan(
     space, name = session.space, f"meduza.{kind.lower()}"
     if not wire.is_read(query):
         write = Write(space, lambda tx: wire.execute(tx.raw, query), succeeded, failed)
-        return session.followed(name, write)
+        return session.traced_unless_batched(name, write)
     paging = query.paging if isinstance(query, Get) else None
     read = Read(
         space,
@@ -86,7 +86,7 @@ def _plan(
         kind="meduza",
         is_large=session.dispatcher.large_reads.expects("meduza", paging),
     )
-    return session.followed(name, read)
+    return session.traced_unless_batched(name, read)
 
 
 def _is_text(word: bytes) -> bool:

@@ -27,7 +27,7 @@ from holdfast.engine.contract import Transaction
 from holdfast.errors import BadArgument, HoldfastError
 from holdfast.keys import pack, prefix_range
 from holdfast.limits import MAX_SCRIPTS, MAX_SESSION_SCRIPTS
-from holdfast.server.blocking_calls import first_jobs, settled
+from holdfast.server.blocking_calls import first_jobs, wait_until_ended
 from holdfast.server.commands import command, wrong_arguments
 from holdfast.server.dispatcher import Dispatcher
 from holdfast.server.resp_session import Later, Plan, RespSession, Write
@@ -79,7 +79,7 @@ def _load(session: RespSession, body: bytes) -> Plan:
         return wire.bulk(sha)
 
     return Later(
-        lambda: session.dispatcher.in_directory(partial(_remember, sha, dialect)), remembered
+        lambda: session.dispatcher.transact_directory(partial(_remember, sha, dialect)), remembered
     )
 
 
@@ -114,7 +114,7 @@ def _flush(session: RespSession) -> Plan:
         session.scripts.clear()
         return wire.OK
 
-    return Later(lambda: session.dispatcher.in_directory(forget), forgotten)
+    return Later(lambda: session.dispatcher.transact_directory(forget), forgotten)
 
 
 @command("EVAL")
@@ -143,7 +143,7 @@ def _and_remember(session: RespSession, sha: bytes, dialect: qless.Dialect, plan
     dispatcher = session.dispatcher
 
     async def run() -> Any:
-        await dispatcher.in_directory(partial(_remember, sha, dialect))
+        await dispatcher.transact_directory(partial(_remember, sha, dialect))
         return await dispatcher.write(plan.space, plan.work)
 
     return Later(lambda: asyncio.ensure_future(run()), plan.encode, plan.fail, plan.traced)
@@ -216,13 +216,13 @@ def _plan_wait(
         lambda reply: _reply(reply, protocol),
         lambda error: wire.error(f"{prefix}{in_words_of_qless(error, 'result').message}"),
     )
-    return session.followed(name, later)
+    return session.traced_unless_batched(name, later)
 
 
 async def _result_wait(
     dispatcher: Dispatcher, space: Space, jid: str, seconds: float
 ) -> qless.Reply:
-    await settled(dispatcher, space, jid, seconds)
+    await wait_until_ended(dispatcher, space, jid, seconds)
     reply: qless.Reply = await dispatcher.write(
         space, lambda tx: qless.call(tx.raw, ["result", "*", jid])
     )
@@ -262,7 +262,7 @@ def _plan(
         return wire.error(f"{prefix}{error.message}")
 
     write = Write(session.space, lambda tx: work(tx.raw), lambda r: _reply(r, protocol), failed)
-    return session.followed(name, write)
+    return session.traced_unless_batched(name, write)
 
 
 def _reply(reply: qless.Reply, protocol: int) -> bytes:

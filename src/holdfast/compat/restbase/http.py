@@ -115,7 +115,7 @@ _TYPES: Final[dict[type[HoldfastError], str]] = {
 
 
 def _failure(api: HttpApi, request: HttpRequest, error: Exception) -> HttpResponse:
-    known = api.dispatcher.known(error, request.ids)
+    known = api.dispatcher.as_known_error(error, request.ids)
     if isinstance(known, TableError):
         return json_response(error_body(known), known.status)
     type = next((_TYPES[each] for each in _TYPES if isinstance(known, each)), known.code)

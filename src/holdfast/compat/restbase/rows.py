@@ -124,7 +124,7 @@ async def post_rows(call: TableCall) -> HttpResponse:
     body = await call.body()
     if may_be_query(body):
         space = await call.row_space()
-        plan = await call.api.dispatcher.look(
+        plan = await call.api.dispatcher.read(
             space, lambda view: catalogue.find(view.raw, call.table)
         )
         if is_query(plan, body):
@@ -190,7 +190,7 @@ async def delete_rows(call: TableCall) -> HttpResponse:
 
 async def _export(call: TableCall, space: Space, format: str, query_in: Any) -> HttpResponse:
     """Streams a whole slice from one snapshot, in constant memory."""
-    query = await call.api.dispatcher.look(space, query_in)
+    query = await call.api.dispatcher.read(space, query_in)
     if query.limit is not None or query.next is not None or query.count_only or query.distinct:
         raise InvalidTableQuery("An export takes no limit, next, count and distinct")
     lines = await call.api.dispatcher.reading(

@@ -54,7 +54,7 @@ class TableCall:
 
     async def allow(self, role: Role) -> None:
         """Raises unless the client has the role in the domain."""
-        identity = await self.api.who(self.request)
+        identity = await self.api.identify(self.request)
         identity.require(role, space=self.target.domain, layer="tables")
 
     async def has_domain(self) -> bool:
@@ -163,7 +163,7 @@ async def refuse_rows(call: TableCall) -> None:
 async def run_read(call: TableCall, space: Space, work: Any) -> Any:
     if call.target.domain == EVERY_DOMAIN:
         return await _run_in_every_domain(call, space.tables, work)
-    return await call.api.dispatcher.look(space, lambda view: work(view.tables), READS)
+    return await call.api.dispatcher.read(space, lambda view: work(view.tables), READS)
 
 
 async def run_write(call: TableCall, space: Space, work: Any) -> Any:
