@@ -86,11 +86,11 @@ def backups_in(folder: Path) -> list[DatedBackup]:
     Reads the names in the folder and the end of each incremental backup.
     """
     names = [name for name in os.listdir(folder) if _NAME.fullmatch(name)]
-    listed = (_look(folder / name) for name in sorted(names, reverse=True))
+    listed = (_backup_at(folder / name) for name in sorted(names, reverse=True))
     return [each for each in listed if each is not None]
 
 
-def _look(path: Path) -> DatedBackup | None:
+def _backup_at(path: Path) -> DatedBackup | None:
     """Returns the backup in a folder with such a name; None if it holds none."""
     try:
         made = datetime.strptime(path.name, _FORM).replace(tzinfo=UTC).timestamp()
@@ -121,7 +121,7 @@ def make_backup(
     create_folder(folder)
     with _locked(folder):
         _remove_unfinished(folder)
-        return _made(engine, folder, now, is_incremental=is_incremental)
+        return _make_next(engine, folder, now, is_incremental=is_incremental)
 
 
 def keep_download(
@@ -140,12 +140,12 @@ def keep_download(
         try:
             expected = download(unfinished / DATA_FILE)
             with closing(LmdbEngine(unfinished, clock=lambda: now)) as engine:
-                return _made(engine, folder, now, expected, is_incremental=is_incremental)
+                return _make_next(engine, folder, now, expected, is_incremental=is_incremental)
         finally:
             shutil.rmtree(unfinished)
 
 
-def _made(
+def _make_next(
     engine: Engine,
     folder: Path,
     now: float,
@@ -167,7 +167,7 @@ def _made(
             f"{expected.keys}, or other values",
             hint="Try again: nothing was kept.",
         )
-    made = _look(target)
+    made = _backup_at(target)
     assert made is not None
     return made
 

@@ -529,9 +529,7 @@ KEEPALIVE_SECONDS: Final = 60.0  # of silence before the kernel probes the peer
 PROBE_SECONDS: Final = 15.0  # between two probes
 KEEPALIVE_PROBES: Final = 4  # unanswered probes: a dead peer is found within two minutes
 HANDSHAKE_SECONDS: Final = 10.0  # of TLS; an unfinished handshake counts as a connection
-MAX_COMMAND_BYTES_BEFORE_LOGIN: Final = (
-    64 * 1024
-)  # of a command from a client that has not logged in
+MAX_BYTES_BEFORE_LOGIN: Final = 64 * 1024  # of a command from a client that has not logged in
 MAX_SUBSCRIPTIONS: Final = 10_000  # of one connection, even if one command names them all
 MAX_PATTERNS: Final = 1_000  # of one connection: every notice is compared with each
 MAX_PATTERN_BYTES: Final = 1_024  # for keys and channels: enough for the longest job name

@@ -475,11 +475,11 @@ def _removed(outcomes: list[Outcome[Any]], steps: Sequence[AnyStep]) -> list[Out
     keys."""
     for number, outcome in enumerate(outcomes):
         if isinstance(outcome.error, RemovalFailed):
-            outcomes[number] = _again(steps[number])
+            outcomes[number] = _run_alone(steps[number])
     return outcomes
 
 
-def _again(step: AnyStep) -> Outcome[Any]:
+def _run_alone(step: AnyStep) -> Outcome[Any]:
     """Runs a step again alone, because a removal that was part of it failed."""
     try:
         return Outcome(result=step.space.transact(step.work))

@@ -140,7 +140,9 @@ def add_user(
 
     def change(before: User | None) -> User:
         if before is not None and not replace:
-            raise UserExists(f"the user {name!r} already exists, with {_told(before.grants)}")
+            raise UserExists(
+                f"the user {name!r} already exists, with {_grants_text(before.grants)}"
+            )
         return user
 
     _change(engine, name, change, keep_admin)
@@ -236,7 +238,7 @@ def parse_grants(texts: Sequence[str]) -> tuple[Grant, ...]:
     return tuple(Grant.parse(text) for text in texts)
 
 
-def _told(grants: tuple[Grant, ...]) -> str:
+def _grants_text(grants: tuple[Grant, ...]) -> str:
     return f"the grant{'s' if len(grants) > 1 else ''} {', '.join(map(str, grants))}"
 
 

@@ -7,7 +7,7 @@ from urllib.parse import quote
 import pytest
 
 from holdfast.dashboard.sessions import _cookies
-from holdfast.limits import MAX_COMMAND_BYTES_BEFORE_LOGIN, MAX_HEAD_BYTES
+from holdfast.limits import MAX_BYTES_BEFORE_LOGIN, MAX_HEAD_BYTES
 from tests.dashboard.visitor import Visitor
 from tests.server.serving import Server
 
@@ -72,7 +72,7 @@ def test_a_stranger_sends_no_long_form_and_a_user_does(guarded: Server) -> None:
     stranger.read("/ui/-/login")
     guest.log_in("guest", "correct horse battery staple")
     guest.read("/ui/default/")
-    long = "%41" * MAX_COMMAND_BYTES_BEFORE_LOGIN
+    long = "%41" * MAX_BYTES_BEFORE_LOGIN
 
     refused = stranger.post("/ui/-/login", name="guest", secret=long)
     taken = guest.post("/ui/-/theme", theme="dark", to=long)

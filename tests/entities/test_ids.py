@@ -101,7 +101,7 @@ def test_an_id_that_was_drawn_twice_in_a_call_is_drawn_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     answers = iter([b"abc", b"123451234567890", b"12345", b"54321"])
-    monkeypatch.setattr("holdfast.entities.ids.draw", lambda count: next(answers))
+    monkeypatch.setattr("holdfast.entities.ids.random_bytes", lambda count: next(answers))
 
     ids = list(random_ids(3))
 

@@ -8,7 +8,7 @@ import pytest
 import redis
 
 from holdfast.engine.contract import Engine
-from holdfast.limits import MAX_COMMAND_BYTES_BEFORE_LOGIN
+from holdfast.limits import MAX_BYTES_BEFORE_LOGIN
 from holdfast.users import Grant, add_user, remove_user
 from tests.server.running import RawClient
 from tests.server.small_server import SmallServer, small_server
@@ -127,7 +127,7 @@ def test_who_may_read_events_hears_of_their_keys_and_nothing_else(server: SmallS
 
 def test_a_stranger_can_not_fill_the_memory(server: SmallServer) -> None:
     with server.connect() as client:
-        client.socket.sendall(b"*2\r\n$4\r\nAUTH\r\n$%d\r\n" % MAX_COMMAND_BYTES_BEFORE_LOGIN)
+        client.socket.sendall(b"*2\r\n$4\r\nAUTH\r\n$%d\r\n" % MAX_BYTES_BEFORE_LOGIN)
 
         assert client.rest().startswith(b"-ERR message too large: a command may have")
 

@@ -15,22 +15,22 @@ from holdfast.keys import describe, pack, prefix_range, unpack, unpack_first
 from holdfast.limits import CHECKED_PER_STEP, MAX_REPORTED_PROBLEMS
 from holdfast.tables import consistency as tables
 
-Look: TypeAlias = Callable[[Reader, bytes, bytes], Iterator[str]]
+KeyCheck: TypeAlias = Callable[[Reader, bytes, bytes], Iterator[str]]
 
 
-def _nothing(reader: Reader, key: bytes, value: bytes) -> Iterator[str]:
+def _no_problems(reader: Reader, key: bytes, value: bytes) -> Iterator[str]:
     """Checks nothing: expiry and metrics store nothing twice, so nothing of theirs can disagree."""
     return iter(())
 
 
 # By the first part of a key below its space.
-LOOKS: Final[Mapping[int, Look]] = {
-    0: _nothing,
+KEY_CHECKS: Final[Mapping[int, KeyCheck]] = {
+    0: _no_problems,
     1: tables.problems_at,
     2: entities.problems_at,
     3: events.problems_at,
     4: jobs.problems_at,
-    5: _nothing,
+    5: _no_problems,
 }
 
 
@@ -43,7 +43,7 @@ def directory_problems(reader: Reader, key: bytes, value: bytes) -> Iterator[str
             yield f"the space {parts[2]!r} has the number {value!r}, and {last} was given last"
 
 
-def check_step(reader: Reader, after: str | None, *, look: Look | None = None) -> CheckStep:
+def check_step(reader: Reader, after: str | None, *, look: KeyCheck | None = None) -> CheckStep:
     """Looks at the next keys of a space, behind the one that `after` names; `look` is for a space
     that belongs to no layer."""
     begin, end = prefix_range(reader.space)
@@ -63,9 +63,9 @@ def check_step(reader: Reader, after: str | None, *, look: Look | None = None) -
     )
 
 
-def _problems(reader: Reader, key: bytes, value: bytes, look: Look | None) -> list[str]:
+def _problems(reader: Reader, key: bytes, value: bytes, look: KeyCheck | None) -> list[str]:
     try:
-        look = look or LOOKS.get(unpack_first(key, len(reader.space))[0])
+        look = look or KEY_CHECKS.get(unpack_first(key, len(reader.space))[0])
         if look is None:
             return [f"no layer knows the key {describe(key[len(reader.space) :])}"]
         return list(look(reader, key, value))
@@ -89,6 +89,6 @@ def place_of(after: str) -> bytes:
 def _share(place: bytes) -> float:
     """Returns how far along a key is, if layers and the bytes within them were evenly filled: a
     guess that only grows."""
-    layer = min(max(place[0] - 0x20, 0), len(LOOKS) - 1)
+    layer = min(max(place[0] - 0x20, 0), len(KEY_CHECKS) - 1)
     within = int.from_bytes(place[1:4].ljust(3, b"\0"), "big") / 2**24
-    return (layer + within) / len(LOOKS)
+    return (layer + within) / len(KEY_CHECKS)

@@ -401,13 +401,13 @@ def _explained(space: "Space", number: int, event: Any) -> Any:
     from holdfast.errors import HoldfastError
 
     try:
-        return space.events.explain(_good(event))
+        return space.events.explain(_raise_bad_line(event))
     except HoldfastError as error:
         error.message = f"event {number}: {error.message}"
         raise
 
 
-def _good(event: Any) -> Any:
+def _raise_bad_line(event: Any) -> Any:
     if isinstance(event, _BadLine):
         raise event
     return event
@@ -425,7 +425,7 @@ def _events(file: IO[bytes]) -> Iterator[Any]:
         return
     whole = _decoded(first)
     if isinstance(whole, _BadLine):
-        whole = _good(_decoded(first + file.read()))
+        whole = _raise_bad_line(_decoded(first + file.read()))
     if isinstance(whole, list):
         yield from whole
         return

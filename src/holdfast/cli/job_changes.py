@@ -183,7 +183,7 @@ def search(
     with location.open() as opened:
         if action is not None:
             done = _do(opened.space, out, action, found, argument)
-            out.result(done, lambda: out.say(_said(done)))
+            out.result(done, lambda: out.say(_summary(done)))
             return
         jobs: list[Any] = []
         cursor, searched, of = None, 0, 0
@@ -230,7 +230,7 @@ def _number(text: str, out: Output) -> float:
         ) from None
 
 
-def _said(done: "BulkAction") -> str:
+def _summary(done: "BulkAction") -> str:
     words = f"{done.action}: changed {counted(done.changed, 'job')}"
     return f"{words}, passed over {done.passed_over:,}" if done.passed_over else words
 

@@ -175,7 +175,7 @@ def retry(
             from holdfast.jobs import Match
 
             count = opened.space.jobs.retry_failed(Match(**given))
-    out.result({"retried": count}, lambda: out.say(_back(count)))
+    out.result({"retried": count}, lambda: out.say(_requeued_text(count)))
 
 
 @command.command("cancel")
@@ -321,6 +321,6 @@ def _step(step: "Step") -> str:
     return f"{step.number} {moment(step.ended or step.begun)} {step.name}{attempts}: {told}"
 
 
-def _back(count: int) -> str:
+def _requeued_text(count: int) -> str:
     where = "is back in its queue" if count == 1 else "are back in their queues"
     return f"{counted(count, 'job')} {where}"

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 
-PATIENCE_SECONDS: Final = 60.0  # for one call to a server: a step of a check reads much
+CALL_SECONDS: Final = 60.0  # for one call to a server: a step of a check reads much
 
 # The stronger of two places is the one that was given more urgently.
-_STRENGTH = {
+_EXPLICITNESS = {
     ParameterSource.COMMANDLINE: 3,
     ParameterSource.ENVIRONMENT: 2,
     ParameterSource.DEFAULT_MAP: 1,
@@ -81,27 +81,27 @@ class Location:
 
 def location_options(command: Callable[Concatenate[Location, P], T]) -> Callable[..., T]:
     """--data, --url, --token, --space and --json; the command gets a `Location`."""
-    return settings("data", "url", "token", "space")(_given_place(command))
+    return settings("data", "url", "token", "space")(_with_location(command))
 
 
 def store_options(command: Callable[Concatenate[Location, P], T]) -> Callable[..., T]:
     """Like `location_options`, without --space, for a command about the whole store."""
-    return settings("data", "url", "token")(_given_place(command))
+    return settings("data", "url", "token")(_with_location(command))
 
 
 def any_space_options(command: Callable[Concatenate[Location, P], T]) -> Callable[..., T]:
     """Like `location_options`, for a command about all spaces, or the one that --space names."""
     one = SETTINGS["space"]._replace(help="Only this space.  [default: all]", shows_default=False)
-    return settings("data", "url", "token", one)(_given_place(command))
+    return settings("data", "url", "token", one)(_with_location(command))
 
 
 def folder_options(command: Callable[Concatenate[Location, P], T]) -> Callable[..., T]:
     """--data and --json, for a command that no server can do; a --url is refused by it."""
     url = SETTINGS["url"]._replace(is_hidden=True)
-    return settings("data", url)(_given_place(command))
+    return settings("data", url)(_with_location(command))
 
 
-def _given_place(command: Callable[Concatenate[Location, P], T]) -> Callable[..., T]:
+def _with_location(command: Callable[Concatenate[Location, P], T]) -> Callable[..., T]:
     def call(
         data: str,
         url: str | None,
@@ -110,20 +110,20 @@ def _given_place(command: Callable[Concatenate[Location, P], T]) -> Callable[...
         **more: Any,
     ) -> T:
         ctx = click.get_current_context()
-        chosen = _stronger(ctx, url)
+        chosen = _more_explicit(ctx, url)
         location = Location(
             data=data, url=url if chosen == "url" else None, token=token, space=space
         )
-        location.names_space = ctx.get_parameter_source("space") in _STRENGTH
+        location.names_space = ctx.get_parameter_source("space") in _EXPLICITNESS
         return command(location, **more)  # type: ignore[call-arg]  # click knows the rest
 
     update_wrapper(call, command)
     return json_option(call)
 
 
-def _stronger(ctx: click.Context, url: str | None) -> str:
+def _more_explicit(ctx: click.Context, url: str | None) -> str:
     strengths = {
-        name: _STRENGTH.get(ctx.get_parameter_source(name) or ParameterSource.DEFAULT, 0)
+        name: _EXPLICITNESS.get(ctx.get_parameter_source(name) or ParameterSource.DEFAULT, 0)
         for name in ("data", "url")
     }
     if url is None or strengths["data"] > strengths["url"]:
@@ -206,7 +206,7 @@ def _connect(url: str, token: str | None) -> "Client":
     from holdfast.client import connect
 
     url = server_url(url, token)
-    return connect(url, timeout=None if "timeout=" in url else PATIENCE_SECONDS)
+    return connect(url, timeout=None if "timeout=" in url else CALL_SECONDS)
 
 
 def _is_json() -> bool:

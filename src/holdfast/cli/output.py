@@ -178,7 +178,7 @@ class Output:
 
         bar = ProgressBar(sys.stderr, label, total, lambda done: figures(done, total, noun))
         try:
-            yield bar.tell
+            yield bar.update
         finally:
             bar.close()
 

@@ -33,7 +33,7 @@ class ProgressBar:
         self._drawn = -math.inf  # the first figures are shown at once
         self._draw(0)
 
-    def tell(self, done: float) -> None:
+    def update(self, done: float) -> None:
         """Takes the work that is done by now, and draws it if the last drawing is old enough."""
         now = self._clock()
         if now - self._drawn >= _SECONDS_BETWEEN:

@@ -45,7 +45,7 @@ def _summary(command: click.Command) -> str:
     return " ".join((command.help or "").strip().partition("\n\n")[0].split())
 
 
-class Explaining(CommandGroup):
+class ErrorReportingGroup(CommandGroup):
     """A command at the root, which says in one way what went wrong."""
 
     def make_context(
@@ -69,7 +69,7 @@ class Explaining(CommandGroup):
             sys.stdout.flush()  # or a pipe that nobody reads would be noticed too late
             return result
         except BrokenPipeError:
-            _give_up_output()
+            _discard_output()
             ctx.exit(PIPE_CLOSED)
         except (click.exceptions.Exit, click.Abort):
             raise
@@ -85,14 +85,14 @@ class Explaining(CommandGroup):
             raise said from None
 
 
-def _give_up_output() -> None:
+def _discard_output() -> None:
     """Lets what is still to be written go nowhere, so that the end of Python has no complaint."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)
 
 
-class Main(Explaining):
+class Main(ErrorReportingGroup):
     """`holdfast` itself."""
 
     def __init__(self, entries: Mapping[str, CommandEntry], renamed: Mapping[str, str]) -> None:

@@ -78,7 +78,7 @@ def plan(location: Location, out: Output, files: tuple[str, ...], prune: bool) -
     schemas = _warned(_read(files), out).checked()
     with location.open() as opened:
         plans = [opened.space.entities.plan(schema, prune=prune) for schema in schemas]
-    _tell(out, plans, "nothing would change")
+    _print_plans(out, plans, "nothing would change")
 
 
 @command.command("apply")
@@ -100,7 +100,7 @@ def apply(
     schemas = _warned(_read(files), out).checked()
     with location.open(creates=True) as opened, out.progress("apply"):
         plans = opened.space.entities.deploy(*schemas, prune=prune, force=force)
-    _tell(out, plans, "nothing has changed")
+    _print_plans(out, plans, "nothing has changed")
 
 
 def _read(files: tuple[str, ...]) -> "Reading":
@@ -115,7 +115,7 @@ def _warned(reading: "Reading", out: Output) -> "Reading":
     return reading
 
 
-def _tell(out: Output, plans: "list[Plan]", nothing: str) -> None:
+def _print_plans(out: Output, plans: "list[Plan]", nothing: str) -> None:
     lines = [line for plan in plans for line in plan.lines()]
     result: list[dict[str, Any]] = [
         {

@@ -43,7 +43,7 @@ def command(out: Output, data: str, engine: str | None, durability: str, **optio
         if chosen.processes == 1:
             server(chosen, partial(_announce, chosen, out))
         else:
-            _serve_together(chosen, out, server)
+            _serve_in_processes(chosen, out, server)
     except HoldfastError as error:
         if out.is_json:
             raise
@@ -86,7 +86,7 @@ def _serve(
         _event_loops().run(running)
 
 
-def _serve_together(
+def _serve_in_processes(
     settings: "ServerSettings",
     out: Output,
     server: "Callable[[ServerSettings, Callable[[ReadinessReport], None]], None]",

@@ -40,7 +40,7 @@ class AsyncConnection(asyncio.Protocol):
         self._asked: deque[_Asked] = deque()  # sent, and not answered yet
         self._kept: list[tuple[bytes, _Asked]] = []  # sent at the end of this turn of the loop
         self._timer: asyncio.TimerHandle | None = None
-        self._hear: Callable[[Any], None] | None = None
+        self._on_reply: Callable[[Any], None] | None = None
         self._is_late = False
         self._reason = ""  # why this side has closed it
         self._reads = True
@@ -121,9 +121,9 @@ class AsyncConnection(asyncio.Protocol):
         self._kept.append((data, asked))
         return future
 
-    def listen(self, hear: Callable[[Any], None]) -> None:
+    def listen(self, on_reply: Callable[[Any], None]) -> None:
         """Passes everything that arrives from now on to a function."""
-        self._hear = hear
+        self._on_reply = on_reply
 
     def read_on(self, goes_on: bool) -> None:
         """Resumes reading, or leaves what arrives at the server."""
@@ -135,7 +135,7 @@ class AsyncConnection(asyncio.Protocol):
         else:
             self._transport.pause_reading()
 
-    def say(self, data: bytes) -> None:
+    def send_only(self, data: bytes) -> None:
         """Sends a command whose reply arrives among other messages."""
         self._transport.write(data)
 
@@ -164,9 +164,9 @@ class AsyncConnection(asyncio.Protocol):
             if self._timer.when() <= deadline:
                 return
             self._timer.cancel()
-        self._timer = self._loop.call_at(deadline, self._look_at_the_time)
+        self._timer = self._loop.call_at(deadline, self._check_deadline)
 
-    def _look_at_the_time(self) -> None:
+    def _check_deadline(self) -> None:
         """Checks the oldest command: replies keep their order, so it is the first to be late."""
         self._timer = None
         if not self._asked:
@@ -192,8 +192,8 @@ class AsyncConnection(asyncio.Protocol):
         try:
             reply = reader.take(data)
             while reply is not False:
-                if self._hear is not None:
-                    self._hear(reply)
+                if self._on_reply is not None:
+                    self._on_reply(reply)
                 else:
                     self._answer(reply)
                 reply = reader.gets()
@@ -226,8 +226,8 @@ class AsyncConnection(asyncio.Protocol):
         _fail(asked, reason, was_sent=True)
         _fail([each for _, each in self._kept], reason, was_sent=False)
         self._kept = []
-        if self._hear is not None:
-            self._hear(None)
+        if self._on_reply is not None:
+            self._on_reply(None)
 
 
 def _fail(asked: list[_Asked], reason: str, *, was_sent: bool, is_late: bool = False) -> None:

@@ -11,7 +11,7 @@ from holdfast.client.async_connection import AsyncConnection
 from holdfast.client.batches import Pipeline
 from holdfast.client.calls import Broken, is_busy, is_dropped_space
 from holdfast.client.connection import late
-from holdfast.client.pool import PIPELINE_STEP, pause_before
+from holdfast.client.pool import PIPELINE_STEP, retry_pause
 from holdfast.client.replies import ReplyError
 from holdfast.client.urls import ServerTarget
 from holdfast.errors import ServerBusy, StoreClosed, Unreachable
@@ -87,7 +87,7 @@ class AsyncPool:
         return timeout if tries == 1 else max(0.001, end - asyncio.get_running_loop().time())
 
     async def _may_retry(self, tries: int, end: float) -> bool:
-        pause = pause_before(tries)
+        pause = retry_pause(tries)
         now = asyncio.get_running_loop().time()
         if tries > self.target.retries or now + pause >= end:
             return False

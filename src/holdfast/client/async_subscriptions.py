@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 from holdfast import wire
 from holdfast.client import calls
 from holdfast.client.calls import Broken
-from holdfast.client.pool import pause_before
+from holdfast.client.pool import retry_pause
 from holdfast.engine.contract import Notice
 from holdfast.errors import BadInput, NoAnswer, Unreachable
 from holdfast.events.layout import CHANGED
@@ -65,7 +65,7 @@ class AsyncSubscription:
         connection = await self._listening()
         connection.read_on(True)
         pongs, self._polls = self._pongs, True
-        connection.say(calls.PING)
+        connection.send_only(calls.PING)
         try:
             async with asyncio.timeout(self._pool.target.timeout):
                 while self._pongs == pongs and connection.is_open:
@@ -100,7 +100,7 @@ class AsyncSubscription:
 
     # --- the connection --------------------------------------------------------------------------
 
-    def _hear(self, reply: Any) -> None:
+    def _on_reply(self, reply: Any) -> None:
         if type(reply) is list and reply[0] == b"notice":
             self._queue.append(Notice(wire.text_of(reply[1]), reply[2]))
             self._pause_if_queue_is_full()
@@ -128,7 +128,7 @@ class AsyncSubscription:
                 except Unreachable:
                     if tries > self._pool.target.retries:
                         raise
-                    await asyncio.sleep(pause_before(tries))
+                    await asyncio.sleep(retry_pause(tries))
                 else:
                     self._is_broken = False
                     break
@@ -144,7 +144,7 @@ class AsyncSubscription:
         if type(reply) is not list:
             connection.close()
             raise calls.failure(reply)
-        connection.listen(self._hear)
+        connection.listen(self._on_reply)
         return connection
 
 

@@ -94,7 +94,7 @@ class ClientSpace:
     def call(self, call: Call[T], *values: Any) -> T:
         """Calls one operation and returns its result."""
         is_quick = call.kind in ("read", "write")
-        timeout = self._timeout if is_quick else patience(self._pool.target, call, values)
+        timeout = self._timeout if is_quick else call_seconds(self._pool.target, call, values)
         reply = self._exchange(
             call.command(values),
             self.name,
@@ -176,7 +176,7 @@ class Client(ClientSpace):
         self.close()
 
 
-def patience(target: ServerTarget, call: Call[Any], values: Values) -> float:
+def call_seconds(target: ServerTarget, call: Call[Any], values: Values) -> float:
     """Returns how long to wait for an operation that takes time."""
     if call.kind == "wait":
         waits = call.given(values).get("timeout", MAX_WAIT_SECONDS)

@@ -67,17 +67,17 @@ class Connection:
 
     def ask_each(self, data: bytes, count: int, timeout: float, replies: list[Any]) -> None:
         """Like `ask`, but appends replies as they arrive: those before a break are kept."""
-        self.say(data, timeout)
+        self.send_only(data, timeout)
         end = time.monotonic() + timeout
         for _ in range(count):
             replies.append(self._receive(end))
 
-    def say(self, data: bytes, timeout: float) -> None:
+    def send_only(self, data: bytes, timeout: float) -> None:
         """Sends a command whose reply arrives among other messages."""
         self._limit(timeout)
         self._send(data)
 
-    def hear(self, timeout: float | None) -> Any:
+    def receive(self, timeout: float | None) -> Any:
         """Returns the next reply or message."""
         reply = self._next()
         if reply is not False:
@@ -94,7 +94,7 @@ class Connection:
             raise calls.failure(reply)
         self.space = space
 
-    def hang_up(self) -> None:
+    def shut_down(self) -> None:
         """Shuts the socket down, which also wakes a thread that reads from it."""
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)

@@ -97,7 +97,7 @@ class Pool:
 
     def _may_retry(self, tries: int, end: float) -> bool:
         """Waits a little and returns True, unless there were enough tries or the time is over."""
-        pause = pause_before(tries)
+        pause = retry_pause(tries)
         if tries > self.target.retries or time.monotonic() + pause >= end:
             return False
         self._sleep(pause)
@@ -152,7 +152,7 @@ class Pool:
         while True:
             idle = self._idle.get(space)
             try:
-                connection = idle.pop() if idle else self._another(end)
+                connection = idle.pop() if idle else self._next_free(end)
             except IndexError:
                 continue  # another thread was faster
             if connection is None:
@@ -164,7 +164,7 @@ class Pool:
                 self._enter(connection, space, end)
             return connection
 
-    def _another(self, end: float) -> Connection | None:
+    def _next_free(self, end: float) -> Connection | None:
         """Returns None if a new connection may be opened; otherwise the next free one, of any
         space."""
         with self._free:
@@ -193,7 +193,7 @@ class Pool:
 
     def _connect(self, space: str, end: float) -> Connection:
         try:
-            connection = Connection(self.target, self._tls, self._patience(end))
+            connection = Connection(self.target, self._tls, self._seconds_left(end))
         except BaseException:
             self._gone()
             raise
@@ -201,13 +201,13 @@ class Pool:
             self._enter(connection, space, end)
         return connection
 
-    def _patience(self, end: float) -> float:
+    def _seconds_left(self, end: float) -> float:
         """Returns the seconds that a call may still wait for a connection."""
         return min(self.target.connect_timeout, max(0.001, end - time.monotonic()))
 
     def _enter(self, connection: Connection, space: str, end: float) -> None:
         try:
-            connection.enter(space, self._patience(end))
+            connection.enter(space, self._seconds_left(end))
         except Broken as broken:
             self.drop(connection)
             raise Unreachable(broken.reason) from None
@@ -258,6 +258,6 @@ class Pool:
                     idle.pop().close()
 
 
-def pause_before(tries: int) -> float:
+def retry_pause(tries: int) -> float:
     """Returns the pause before the next attempt, given the number of attempts."""
     return min(RETRY_SECONDS * 2.0 ** (tries - 1), MAX_RETRY_SECONDS)

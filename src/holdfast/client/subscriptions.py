@@ -10,7 +10,7 @@ from holdfast import wire
 from holdfast.client import calls
 from holdfast.client.calls import Broken
 from holdfast.client.connection import Connection
-from holdfast.client.pool import Pool, pause_before
+from holdfast.client.pool import Pool, retry_pause
 from holdfast.engine.contract import Notice
 from holdfast.errors import Unreachable
 
@@ -69,7 +69,7 @@ class ClientSubscription:
     def close(self) -> None:
         """Ends the subscription. A waiting `get` returns None."""
         self._closed = True
-        self._connection.hang_up()
+        self._connection.shut_down()
         with self._turn:
             self._connection.close()
 
@@ -110,7 +110,7 @@ class ClientSubscription:
             self._connect_again(end)
             return
         try:
-            reply = self._connection.hear(timeout)
+            reply = self._connection.receive(timeout)
         except Broken as broken:
             if not broken.is_late:
                 self._connect_again(end)
@@ -124,8 +124,8 @@ class ClientSubscription:
             self._connect_again(end)
             return
         try:
-            self._connection.say(calls.PING, self._target.timeout)
-            while self._take(self._connection.hear(end - time.monotonic())):
+            self._connection.send_only(calls.PING, self._target.timeout)
+            while self._take(self._connection.receive(end - time.monotonic())):
                 pass
         except Broken:
             self._connect_again(end)
@@ -156,7 +156,7 @@ class ClientSubscription:
                 if tries == self._target.retries:
                     raise
                 left = seconds if end is None else end - time.monotonic()
-                time.sleep(max(0.0, min(pause_before(tries + 1), left)))
+                time.sleep(max(0.0, min(retry_pause(tries + 1), left)))
             else:
                 self._is_broken = False
                 break

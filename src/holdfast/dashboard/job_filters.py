@@ -61,7 +61,7 @@ async def apply(request: PageRequest, search: dict[str, Any], back: str) -> Http
     ids = request.form_lists.get("id", [])
     if not ids:
         raise BadInput("no job is selected", hint="Tick some, or choose all that match.")
-    await _do(request, action, value, ids)
+    await _apply_to(request, action, value, ids)
     return request.leave(back, f"{ACTIONS[action].rstrip(' …')}: {len(ids)} jobs.")
 
 
@@ -73,7 +73,7 @@ def _more(action: str, value: str) -> dict[str, Any]:
     return {"priority": number_of("priority", value)} if action == "priority" else {}
 
 
-async def _do(request: PageRequest, action: str, value: str, ids: Sequence[str]) -> None:
+async def _apply_to(request: PageRequest, action: str, value: str, ids: Sequence[str]) -> None:
     if action == "cancel":
         await request.call("jobs.cancel", ids=ids)
         return

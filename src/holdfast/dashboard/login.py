@@ -42,22 +42,22 @@ async def log_in(
         return login_page(request, session, to=to, error=error)
     failures.forget(key)
     cookie = session.login_cookie(api.dispatcher.authenticator, identity)
-    return _lead(to, cookie)
+    return _redirect(to, cookie)
 
 
 def log_out(request: HttpRequest, session: LoginSession) -> HttpResponse:
     """Ends the session."""
-    return _lead(f"{request.root}/ui/", session.logout_cookie())
+    return _redirect(f"{request.root}/ui/", session.logout_cookie())
 
 
 def choose_theme(request: HttpRequest, session: LoginSession, form: dict[str, str]) -> HttpResponse:
     """Remembers the theme: light, dark, or that of the system."""
     theme = form.get("theme", "")
     cookie = session.theme_cookie(theme if theme in THEMES else "auto")
-    return _lead(_inside(request, form.get("to", "")), cookie)
+    return _redirect(_inside(request, form.get("to", "")), cookie)
 
 
-def _lead(to: str, cookie: str) -> HttpResponse:
+def _redirect(to: str, cookie: str) -> HttpResponse:
     response = HttpResponse(b"", status=303, content_type=_HTML, headers={"location": to})
     response.cookies.append(cookie)
     return response

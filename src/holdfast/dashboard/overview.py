@@ -26,7 +26,7 @@ class Alert(NamedTuple):
 async def overview(request: PageRequest) -> HttpResponse:
     """Shows a space at a glance."""
     queues = await request.call("jobs.queues")
-    busiest = sorted(queues, key=_need, reverse=True)[:QUEUES_ON_OVERVIEW]
+    busiest = sorted(queues, key=_need_for_attention, reverse=True)[:QUEUES_ON_OVERVIEW]
     names = [each.name for each in busiest]
     figures = await request.call("jobs.figures", queues=names) if names else []
     failed = await request.call("jobs.failed")
@@ -51,7 +51,7 @@ async def overview(request: PageRequest) -> HttpResponse:
     )
 
 
-def _need(queue: Any) -> tuple[bool, int, int]:
+def _need_for_attention(queue: Any) -> tuple[bool, int, int]:
     return queue.paused or bool(queue.stalled), queue.waiting, queue.running
 
 

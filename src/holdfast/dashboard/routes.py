@@ -18,7 +18,7 @@ from holdfast.errors import (
     NotFound,
     UnsupportedContent,
 )
-from holdfast.limits import MAX_COMMAND_BYTES_BEFORE_LOGIN, MAX_FORM_BYTES
+from holdfast.limits import MAX_BYTES_BEFORE_LOGIN, MAX_FORM_BYTES
 from holdfast.server.auth import Identity
 from holdfast.server.http import HttpApi, route
 from holdfast.server.http_exchange import HttpRequest, HttpResponse, error_headers
@@ -67,7 +67,7 @@ async def _answer(
         return await _post(api, request, session, segments)
     if segments == [_OWN, "login"]:
         return login.login_page(request, session, to=request.parameter("to"))
-    identity = await _who(api, request, session)
+    identity = await _identify(api, request, session)
     page_request = PageRequest(api, request, identity, session, segments[0] if segments else "")
     if not page_request.space:
         page_request.space = request.parameter("space") or api.dispatcher.store.name
@@ -101,9 +101,7 @@ async def _post(
     page_request = PageRequest(
         api, request, identity or _NOBODY, session, segments[0] if segments else ""
     )
-    await page_request.read_form(
-        MAX_COMMAND_BYTES_BEFORE_LOGIN if identity is None else MAX_FORM_BYTES
-    )
+    await page_request.read_form(MAX_BYTES_BEFORE_LOGIN if identity is None else MAX_FORM_BYTES)
     if not session.has_form_token(page_request.form.get("token", "")):
         raise Forbidden("the form does not belong to this session", hint="Load the page again.")
     if segments == [_OWN, "login"]:
@@ -121,7 +119,7 @@ async def _post(
     return await entry[0].show(page_request)
 
 
-async def _who(api: HttpApi, request: HttpRequest, session: LoginSession) -> Identity:
+async def _identify(api: HttpApi, request: HttpRequest, session: LoginSession) -> Identity:
     """Returns the user: by session, or by the token that a program sends with its request."""
     identity = session.identity(api.dispatcher.authenticator)
     if identity is None or "authorization" in request.headers:

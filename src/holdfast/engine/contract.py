@@ -19,16 +19,16 @@ if TYPE_CHECKING:  # a program that only imports Holdfast pays for neither paths
     from pathlib import Path
 
 __all__ = [
-    "Draws",
     "Engine",
     "Guard",
     "Notice",
     "Outcome",
     "Reader",
+    "RepeatableRandom",
     "Subscription",
     "Transaction",
-    "draw",
     "pack_counter",
+    "random_bytes",
     "read_counter",
     "read_counters",
     "topics_overlap",
@@ -365,7 +365,7 @@ def pack_counter(number: int) -> bytes:
     return COUNTER.pack(number)
 
 
-class Draws:
+class RepeatableRandom:
     """Random bytes that a transaction gets again each time it is run."""
 
     __slots__ = ("_count", "_seed")
@@ -383,22 +383,22 @@ class Draws:
         return shake_128(self._seed + self._count.to_bytes(8)).digest(count)
 
     def __enter__(self) -> Self:
-        """Makes `draw` in this thread start again with the first bytes."""
+        """Makes `random_bytes` in this thread start again with the first bytes."""
         self._count = 0
-        _this_thread.pool.draws = self
+        _this_thread.pool.repeatable = self
         return self
 
     def __exit__(self, *exc: object) -> None:
-        _this_thread.pool.draws = None
+        _this_thread.pool.repeatable = None
 
 
 class _RandomPool:
     """The source of a thread's random bytes."""
 
-    __slots__ = ("draws", "random_bytes", "used")
+    __slots__ = ("random_bytes", "repeatable", "used")
 
     def __init__(self) -> None:
-        self.draws: Draws | None = None
+        self.repeatable: RepeatableRandom | None = None
         self.random_bytes = b""  # random bytes; the first `used` of them are gone
         self.used = 0
 
@@ -413,7 +413,7 @@ _POOL_BYTES: Final = 4_096
 
 
 def _discard_random_bytes() -> None:
-    """Discards the pool in a child process, which would otherwise draw the same bytes as its
+    """Discards the pool in a child process, which would otherwise return the same bytes as its
     parent."""
     _this_thread.pool.random_bytes = b""
 
@@ -421,7 +421,7 @@ def _discard_random_bytes() -> None:
 os.register_at_fork(after_in_child=_discard_random_bytes)
 
 
-def draw(count: int) -> bytes:
+def random_bytes(count: int) -> bytes:
     """Returns random bytes for names that a transaction chooses: ids, and positions in the key
     order.
 
@@ -429,8 +429,8 @@ def draw(count: int) -> bytes:
     the same keys again, which a remote engine has fetched by then.
     """
     pool = _this_thread.pool
-    if pool.draws is not None:
-        return pool.draws.next(count)
+    if pool.repeatable is not None:
+        return pool.repeatable.next(count)
     begin = pool.used
     end = begin + count
     if end > len(pool.random_bytes):
@@ -439,3 +439,8 @@ def draw(count: int) -> bytes:
         begin, end = 0, count
     pool.used = end
     return pool.random_bytes[begin:end]
+
+
+# Their former names, which engines of other packages may import.
+Draws = RepeatableRandom
+draw = random_bytes

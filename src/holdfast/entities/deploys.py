@@ -9,7 +9,7 @@ from holdfast.engine.contract import Notice, Reader, Transaction, read_counter
 from holdfast.entities.index_builds import restart_conflicting, start_building, start_clearing
 from holdfast.entities.layout import keys_of
 from holdfast.entities.messages import ChangeNotice, changed_topic
-from holdfast.entities.plan import Plan, TablePlan, plan
+from holdfast.entities.plan import Plan, TableChange, plan
 from holdfast.entities.records import (
     StoredIndex,
     StoredTable,
@@ -81,7 +81,7 @@ def drop(tx: Transaction, name: str) -> int:
     return held
 
 
-def _write(tx: Transaction, change: TablePlan) -> None:
+def _write(tx: Transaction, change: TableChange) -> None:
     new = change.table
     old = tx.get(keys_of(tx.space).table(new.full_name))
     if old is None:

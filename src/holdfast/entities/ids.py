@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from holdfast.engine.contract import draw
+from holdfast.engine.contract import random_bytes
 from holdfast.entities.order import Instant, milliseconds
 from holdfast.entities.text import normalise
 from holdfast.entities.types import COLUMN_KINDS
@@ -24,7 +24,7 @@ _bits: Final = struct.Struct(">d")
 
 def random_id() -> str:
     """Returns eight random bytes as 11 characters of the URL-safe base64 alphabet."""
-    return _as_text(draw(8))
+    return _as_text(random_bytes(8))
 
 
 def random_ids(count: int) -> Iterator[str]:
@@ -36,10 +36,10 @@ def random_ids(count: int) -> Iterator[str]:
     if count == 1:
         yield random_id()
         return
-    begin = draw(_COMMON)
+    begin = random_bytes(_COMMON)
     rests: dict[bytes, None] = {}
     while missing := count - len(rests):
-        drawn = draw(_OWN * missing)
+        drawn = random_bytes(_OWN * missing)
         rests |= dict.fromkeys([drawn[at : at + _OWN] for at in range(0, len(drawn), _OWN)])
     for rest in rests:
         yield _as_text(begin + rest)

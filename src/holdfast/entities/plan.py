@@ -17,7 +17,7 @@ import msgspec
 from holdfast.entities.schema import Column, Index, Primary, Schema, Table
 
 
-class TablePlan(msgspec.Struct, frozen=True, kw_only=True):
+class TableChange(msgspec.Struct, frozen=True, kw_only=True):
     """The change of one table. `old` is None for a new table, `new` for one that is removed."""
 
     action: Literal["create", "change", "keep", "remove"]
@@ -66,7 +66,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """The changes of a deploy to each table that it mentions and, if it prunes, to the others."""
 
     schema: str
-    tables: tuple[TablePlan, ...] = ()
+    tables: tuple[TableChange, ...] = ()
 
     @property
     def is_empty(self) -> bool:
@@ -85,26 +85,26 @@ def plan(old: Schema | None, new: Schema, *, prune: bool = False) -> Plan:
     files; with `prune` they are removed.
     """
     before = {table.name: table for table in old.tables} if old else {}
-    tables = [_table_plan(before.get(table.name), table) for table in new.tables]
+    tables = [_table_change(before.get(table.name), table) for table in new.tables]
     mentioned = {table.name for table in new.tables}
     if prune:
         tables += [
-            TablePlan(action="remove", old=table, remove_indexes=table.indexes)
+            TableChange(action="remove", old=table, remove_indexes=table.indexes)
             for name, table in before.items()
             if name not in mentioned
         ]
     return Plan(schema=new.name, tables=tuple(tables))
 
 
-def _table_plan(old: Table | None, new: Table) -> TablePlan:
+def _table_change(old: Table | None, new: Table) -> TableChange:
     if old is None:
-        return TablePlan(action="create", new=new, add_indexes=new.indexes)
+        return TableChange(action="create", new=new, add_indexes=new.indexes)
     if old == new:
-        return TablePlan(action="keep", old=old, new=new, keep_indexes=new.indexes)
+        return TableChange(action="keep", old=old, new=new, keep_indexes=new.indexes)
     was = {old.index_name(index): index for index in old.indexes}
     kept = [index for index in new.indexes if _same_entries(was.get(new.index_name(index)), index)]
     kept_names = {new.index_name(index) for index in kept}
-    return TablePlan(
+    return TableChange(
         action="change",
         old=old,
         new=new,

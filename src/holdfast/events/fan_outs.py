@@ -17,7 +17,7 @@ from typing import Final
 import msgspec
 
 from holdfast import expiry
-from holdfast.engine.contract import Reader, Transaction, draw
+from holdfast.engine.contract import Reader, Transaction, random_bytes
 from holdfast.errors import BadInput, ExpandsTooFar
 from holdfast.events import sets
 from holdfast.events.codec import FANNED_OUT
@@ -150,7 +150,7 @@ def begin(
     """
     before, members, after = parts
     _check(before, members, after, values)
-    id = draw(8)
+    id = random_bytes(8)
     records = [cache.record(key) for key in members.sets]
     for record in records:
         record.flags |= FANNED_OUT

@@ -11,7 +11,7 @@ from typing import Final
 
 from holdfast import expiry
 from holdfast.bounded_cache import of_spaces
-from holdfast.engine.contract import Notice, Reader, Transaction, draw
+from holdfast.engine.contract import Notice, Reader, Transaction, random_bytes
 from holdfast.events.codec import (
     BOARD,
     FANNED_OUT,
@@ -223,7 +223,7 @@ class RecordWriter(RecordCache):
         The number is random, so that writers do not conflict on one shared counter.
         """
         record.is_plain = False
-        record.generation = int.from_bytes(draw(8), "big") >> 1
+        record.generation = int.from_bytes(random_bytes(8), "big") >> 1
         record.flags |= ROWS
         return self.keys.generation(record.generation)
 

@@ -5,7 +5,7 @@ from itertools import count
 from math import isfinite
 from typing import Final, Protocol, TypeAlias
 
-from holdfast.engine.contract import draw
+from holdfast.engine.contract import random_bytes
 from holdfast.errors import InvalidEvent
 from holdfast.events.records import Event
 from holdfast.events.times import Calendar, labels
@@ -100,7 +100,7 @@ class Scope(dict[str, Strings]):
         if name == "timestamp":
             return [b"%d" % self.at]
         if name == "unique_id":
-            return [draw(16).hex().encode()]
+            return [random_bytes(16).hex().encode()]
         if name != "request_ip" or not self.event.ip:
             raise Unresolved(f"@{name}")
         return [encoded("ip", self.event.ip)]
@@ -141,7 +141,7 @@ class FluxScope(Scope):
         return super().__missing__(name)
 
 
-_NUMBERS: Final = count(int.from_bytes(draw(2), "big"))
+_NUMBERS: Final = count(int.from_bytes(random_bytes(2), "big"))
 
 
 def _growing_number(at: int) -> int:

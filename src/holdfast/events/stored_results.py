@@ -7,7 +7,7 @@ it.
 from collections.abc import Callable
 from uuid import UUID
 
-from holdfast.engine.contract import Transaction, draw
+from holdfast.engine.contract import Transaction, random_bytes
 from holdfast.error_text import shown
 from holdfast.errors import BadInput
 from holdfast.events import boards, counts, sets
@@ -93,7 +93,7 @@ def keep_top(
 def _keep(tx: Transaction, ttl: float, fill: Callable[[RecordWriter, KeyRecord], None]) -> str:
     """Returns the key of a new record that `fill` has filled and that expires."""
     cache = RecordWriter(tx)
-    key = str(UUID(bytes=draw(16), version=4))
+    key = str(UUID(bytes=random_bytes(16), version=4))
     record = cache.record(key.encode())
     fill(cache, record)
     record.dirty = True

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from holdfast.engine.contract import draw
+from holdfast.engine.contract import random_bytes
 from holdfast.events import boards, numbers, sets, timed_counters
 from holdfast.events.codec import (
     BOARD,
@@ -131,7 +131,7 @@ class KeyWrites:
             if not gross:
                 continue
             if self._score is None:
-                add = draw(DIGEST_BYTES)
+                add = random_bytes(DIGEST_BYTES)
             else:
                 record.flags |= SCORED
                 add = digest(b"%d %b" % (self._score, value.raw))

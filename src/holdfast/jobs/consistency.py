@@ -36,7 +36,7 @@ from holdfast.keys import pack_int, pack_str, unpack, unpack_first
 
 __all__ = ["problems_at"]
 
-Look: TypeAlias = Callable[[Ledger, bytes, bytes, int], Iterator[str]]
+KeyCheck: TypeAlias = Callable[[Ledger, bytes, bytes, int], Iterator[str]]
 
 _job_of: Final = msgspec.msgpack.Decoder(JobRecord).decode
 _recurring_of: Final = msgspec.msgpack.Decoder(RecurringRecord).decode
@@ -49,7 +49,7 @@ def problems_at(reader: Reader, key: bytes, value: bytes) -> Iterator[str]:
     Reads a few keys, for a count all that it counts.
     """
     kind, begin = unpack_first(key, len(reader.space) + len(pack_int(LAYER)))
-    look = _LOOKS.get(kind)
+    look = _KEY_CHECKS.get(kind)
     if look is not None:
         yield from look(Ledger(reader), key, value, begin)  # type: ignore[arg-type]  # it only reads
 
@@ -367,7 +367,7 @@ def _count(ledger: Ledger, prefix: bytes) -> int:
     return sum(1 for _ in ledger.tx.scan(*below(prefix)))
 
 
-_LOOKS: Final[Mapping[Any, Look]] = {
+_KEY_CHECKS: Final[Mapping[Any, KeyCheck]] = {
     Code.QUEUE: _queue,
     Code.COUNT: _queue_counts,
     Code.WORKER_JOB: _held,

@@ -6,7 +6,7 @@ from math import floor
 from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.declarations import operation
-from holdfast.engine.contract import draw
+from holdfast.engine.contract import random_bytes
 from holdfast.errors import BadArgument, UnknownJob, WrongState
 from holdfast.jobs import batches, deadlines, dependencies, lists, steps, tags, unique
 from holdfast.jobs.argument_types import ZERO, check, checks_own_arguments
@@ -395,7 +395,7 @@ def _apply_options(ledger: "Ledger", job: JobRecord, new: NewJob, now: float) ->
 def new_jid(now: float) -> str:
     """Returns a new id of 32 hex digits. It begins with the time, so that jobs put together are
     stored together."""
-    return (_pack_micros(floor(now * 1_000_000.0)) + draw(8)).hex()
+    return (_pack_micros(floor(now * 1_000_000.0)) + random_bytes(8)).hex()
 
 
 _pack_micros: Final = struct.Struct(">Q").pack

@@ -21,7 +21,7 @@ from holdfast.errors import HoldfastError
 from holdfast.limits import (
     COMMANDS_PER_TURN,
     LARGE_PIECE_BYTES,
-    MAX_COMMAND_BYTES_BEFORE_LOGIN,
+    MAX_BYTES_BEFORE_LOGIN,
     MAX_DELAYED_REPLY_BYTES,
     MAX_GROUP_TRANSACTIONS,
     MAX_PIPELINED_BYTES,
@@ -444,10 +444,8 @@ class RespConnection(asyncio.Protocol):
     # --- limits -----------------------------------------------------------------------------------
 
     def _bound_by_identity(self) -> None:
-        is_stranger = self.session.identity is None
-        self.reader.max_bytes = (
-            MAX_COMMAND_BYTES_BEFORE_LOGIN if is_stranger else self._bounds.request_bytes
-        )
+        no_login = self.session.identity is None
+        self.reader.max_bytes = MAX_BYTES_BEFORE_LOGIN if no_login else self._bounds.request_bytes
 
     def _pause_if_queue_is_full(self) -> None:
         """Stops reading while the client has as many commands in progress as it may."""

@@ -171,12 +171,12 @@ class _Parameters:
     def _named(self, parameter: str, value: str) -> None:
         name, dot, operator = parameter.rpartition(".")
         if not dot or operator not in OPERATORS or name not in self._plan.attributes:
-            raise InvalidTableQuery(f"Unknown parameter {parameter!r}{self._meant(parameter)}")
+            raise InvalidTableQuery(f"Unknown parameter {parameter!r}{self._hint_for(parameter)}")
         if name not in self._index.elements:
             raise not_in_index(name)
         self._predicate(name, operator, value)
 
-    def _meant(self, parameter: str) -> str:
+    def _hint_for(self, parameter: str) -> str:
         named = (f"{element.name}.{op}" for element in self._elements for op in OPERATORS)
         return did_you_mean(parameter, (*_PARAMETERS, *OPERATORS, *named))
 

@@ -61,7 +61,7 @@ def _open_store(
 def _run(runtime: Runtime, job: Job, reports: IO[bytes]) -> None:
     attempt = runtime.attempt(job)
     takes_run = attempt.task is not None and "run" in attempt.task.parameters.kinds
-    with _telling(attempt.run, reports) if takes_run else contextlib.nullcontext():
+    with _reporting(attempt.run, reports) if takes_run else contextlib.nullcontext():
         outcome = attempt.execute()
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     report = attempt.report(outcome)
@@ -69,7 +69,7 @@ def _run(runtime: Runtime, job: Job, reports: IO[bytes]) -> None:
 
 
 @contextlib.contextmanager
-def _telling(run: Run, reports: IO[bytes]) -> Iterator[None]:
+def _reporting(run: Run, reports: IO[bytes]) -> Iterator[None]:
     """Passes progress and log lines on to the parent while the block runs."""
     ended = threading.Event()
 

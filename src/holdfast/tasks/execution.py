@@ -192,7 +192,7 @@ class Attempt:
             if isinstance(self.task, Workflow):
                 self._remember()
         except Exception as error:
-            return self.judge(error)
+            return self.outcome_of(error)
         return None
 
     def _remember(self) -> None:
@@ -257,7 +257,7 @@ class Attempt:
                 return (yield from self._within_middleware(is_async))
             return (yield from self._called(is_async))
         except BaseException as error:
-            return self.judge(error)
+            return self.outcome_of(error)
         finally:
             self.run.remove_sandbox()
 
@@ -272,22 +272,22 @@ class Attempt:
                             contexts.enter_context(context)
                     outcome = yield from self._called(is_async)
                 except BaseException as error:
-                    outcome = self.judge(error)
+                    outcome = self.outcome_of(error)
                     raise
                 finally:
                     if outcome is not None:
-                        self._tell_middleware(outcome)
+                        self._call_middleware_after(outcome)
         except BaseException as error:
             # An exception on leaving a context counts too, unless the task had already committed.
             is_its_own = outcome is not None and (
                 outcome.error is error or isinstance(error, Parked)
             )
             if not is_its_own and not self.is_settled:
-                outcome = self.judge(error)
+                outcome = self.outcome_of(error)
         assert outcome is not None
         return outcome
 
-    def _tell_middleware(self, outcome: Outcome) -> None:
+    def _call_middleware_after(self, outcome: Outcome) -> None:
         for each in reversed(self._runtime.middleware):
             try:
                 each.after(self.run, outcome)
@@ -394,7 +394,7 @@ class Attempt:
             )
         return Outcome(what="complete", result=plain, result_ttl=self.task.options_given.result_ttl)
 
-    def judge(self, error: BaseException) -> Outcome:
+    def outcome_of(self, error: BaseException) -> Outcome:
         """Returns the outcome for the job after an exception, or after the run was stopped."""
         stopped = self.run.stopped
         if self.run.is_lost:
@@ -405,7 +405,7 @@ class Attempt:
             group = f"{self.job.queue}-{type(error).__name__}"
             return Outcome(what="fail", group=group, message=str(error), error=error)
         if isinstance(stopped, TaskTimedOut):
-            return self._again(error, "timeout", str(stopped), str(stopped))
+            return self._retry_or_fail(error, "timeout", str(stopped), str(stopped))
         if isinstance(error, asyncio.CancelledError | KeyboardInterrupt):
             return Outcome(what="release", error=error)
         if isinstance(error, Settled):
@@ -421,10 +421,10 @@ class Attempt:
         group = f"{self.job.queue}-{name}"
         if isinstance(error, Retry):
             why = error.why or error_text(error)
-            return self._again(error, group, why, why, after=error.after, free=error.free)
+            return self._retry_or_fail(error, group, why, why, after=error.after, free=error.free)
         if not self._may_retry(error):
             return Outcome(what="fail", group=group, message=failure_text(error), error=error)
-        return self._again(error, group, error_text(error), failure_text(error))
+        return self._retry_or_fail(error, group, error_text(error), failure_text(error))
 
     def _may_retry(self, error: BaseException) -> bool:
         if self.task is None:
@@ -432,7 +432,7 @@ class Attempt:
         options = self.task.options_given
         return isinstance(error, options.retry_on) and not isinstance(error, options.fail_on)
 
-    def _again(
+    def _retry_or_fail(
         self,
         error: BaseException,
         group: str,

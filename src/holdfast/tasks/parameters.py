@@ -125,7 +125,7 @@ class TaskParameters:
             plain = to_plain(value)
             from_plain(plain, parameter.annotation)  # or its run would fail
         except (TypeError, ValueError, NotImplementedError, RecursionError) as error:
-            raise self._refusal(parameter.name, _told(error, parameter.name)) from None
+            raise self._refusal(parameter.name, _msgspec_reason(error, parameter.name)) from None
         unfit = unfit_in(plain, parameter.name)
         if unfit is not None:
             raise BadTaskArgument(f"{self._task}: {unfit}", hint=unfit.advice)
@@ -164,7 +164,7 @@ class TaskParameters:
         try:
             return from_plain(value, parameter.annotation)
         except (TypeError, ValueError, NotImplementedError, RecursionError) as error:
-            raise BadTaskArgument(_told(error, parameter.name, path_first=True)) from None
+            raise BadTaskArgument(_msgspec_reason(error, parameter.name, path_first=True)) from None
 
     def call(
         self,
@@ -264,7 +264,7 @@ def _shown(value: Any) -> str:
     return f"an {name}" if name[:1] in "aeiouAEIO" else f"a {name}"
 
 
-def _told(error: Exception, name: str, *, path_first: bool = False) -> str:
+def _msgspec_reason(error: Exception, name: str, *, path_first: bool = False) -> str:
     """Returns what msgspec says of a value, with the parameter in place of its `$`."""
     text = str(error)
     message, _, path = text.partition(" - at ")

@@ -28,7 +28,7 @@ class Prefetched:
         self._most = most if slots else 0
         self._slots = slots
         # A job must not begin when its lock has ended, nor while it can end before a heartbeat.
-        self._patience = min(MAX_PREFETCH_WAIT_SECONDS, lock_seconds / 4)
+        self._wait_seconds = min(MAX_PREFETCH_WAIT_SECONDS, lock_seconds / 4)
         self._lock = threading.Lock()
         self._waiting: deque[tuple[float, Job]] = deque()  # until when each may begin
         self._mean: float | None = None  # seconds of a run
@@ -50,7 +50,7 @@ class Prefetched:
 
     def add(self, jobs: Iterable[Job]) -> None:
         """Keeps jobs that were taken just now."""
-        until = time.monotonic() + self._patience
+        until = time.monotonic() + self._wait_seconds
         with self._lock:
             self._waiting.extend([(until, job) for job in jobs])
 

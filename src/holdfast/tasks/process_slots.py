@@ -98,7 +98,7 @@ class ProcessSlot:
         try:
             child = self._ready_child()
             send(child.jobs, attempt.job)
-            report, what = self._hear(child, attempt)
+            report, what = self._receive_report(child, attempt)
         except (OSError, _Ended):
             self._end_child()
             return self._crashed(attempt, time.monotonic() - begun)
@@ -107,7 +107,7 @@ class ProcessSlot:
             self._end_child()
         return Finished(self, attempt, Outcome(what=what), report)
 
-    def _hear(self, child: "_Child", attempt: Attempt) -> tuple[Report | None, Any]:
+    def _receive_report(self, child: "_Child", attempt: Attempt) -> tuple[Report | None, Any]:
         """Passes progress and log lines on until the report arrives."""
         while (message := receive(child.reports)) is not None:
             if "told" in message:
@@ -130,7 +130,7 @@ class ProcessSlot:
             _log.warning("job %s: %s", attempt.job.id, stopped)
             if seconds < CRASH_LOOP_SECONDS:
                 self._crashes += 1
-        return finished(self, attempt, lambda: attempt.judge(stopped))
+        return finished(self, attempt, lambda: attempt.outcome_of(stopped))
 
     def _ready_child(self) -> "_Child":
         with self._lock:

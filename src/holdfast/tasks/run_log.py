@@ -21,13 +21,13 @@ _log: Final = logging.getLogger("holdfast.tasks")
 
 def log_end(job: Job, finished: "Finished", seconds: float) -> None:
     """Logs how a run has ended."""
-    level, text = _told(finished, seconds)
+    level, text = _outcome_text(finished, seconds)
     if _log.isEnabledFor(level):
         fields = {"job": job.id, "task": job.klass, "queue": job.queue, "worker": job.worker}
         _log.log(level, "job %s (%s) %s", job.id, job.klass, text, extra=fields)
 
 
-def _told(finished: "Finished", seconds: float) -> tuple[int, str]:
+def _outcome_text(finished: "Finished", seconds: float) -> tuple[int, str]:
     """Returns the outcome in words, and its log level."""
     outcome, report = finished.outcome, finished.report
     if outcome is None:

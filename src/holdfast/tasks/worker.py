@@ -156,7 +156,7 @@ class Worker:
         self._announcements.start()
         while not self._stopping.is_set():
             try:
-                self._turn()
+                self._run_once()
             except HoldfastError:
                 _log.exception("worker %s could not reach its store", self.name)
                 self._stopping.wait(REMOTE_POLL_SECONDS)
@@ -237,16 +237,16 @@ class Worker:
     def _queues(self) -> Sequence[str]:
         return () if self._paused else self.served.current()
 
-    def _turn(self) -> None:
+    def _run_once(self) -> None:
         """Settles and takes jobs once, then waits until there may be more to do."""
         fetcher = self._fetcher
         fetcher.ready.clear()
         if self._stopping.is_set():
             return  # the word to stop may have been cleared just now
         fetcher.exchange(self._begin)
-        fetcher.ready.wait(self._patience())
+        fetcher.ready.wait(self._wait_seconds())
 
-    def _patience(self) -> float | None:
+    def _wait_seconds(self) -> float | None:
         """Returns how long to wait for a notice or for a slot that has finished."""
         if self._fetcher.prefetched:
             return SETTLEMENT_WAIT_SECONDS
@@ -311,7 +311,7 @@ class Worker:
             "job %s (%s) does not end after its timeout: its thread is abandoned",
             *(attempt.job.id, attempt.job.klass),
         )
-        outcome = attempt.judge(stopped)
+        outcome = attempt.outcome_of(stopped)
         fresh = slot
         if isinstance(slot, ThreadSlot):
             fresh = ThreadSlot(slot.name, slot.number, self._finished)

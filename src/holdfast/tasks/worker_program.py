@@ -39,7 +39,7 @@ from holdfast.tasks.worker import Worker
 
 __all__ = ["Program", "WorkerOptions"]
 
-_OBEYED: Final = (
+_HANDLED_SIGNALS: Final = (
     *(signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP),
     *(signal.SIGUSR2, signal.SIGCONT),
 )
@@ -119,7 +119,7 @@ class Program:
     # --- running ----------------------------------------------------------------------------------
 
     def _burst(self, worker: Worker) -> bool:
-        count = self._beside(worker.run_until_empty, worker)
+        count = self._run_in_thread(worker.run_until_empty, worker)
         self._say(f"nothing is left to do; {count} {'run' if count == 1 else 'runs'}")
         return False
 
@@ -128,21 +128,21 @@ class Program:
         worker.start()
         why = ""
         while not self._ended_by and not why:
-            self._obey(worker, WORKER_TICK_SECONDS)
+            self._handle_signals(worker, WORKER_TICK_SECONDS)
             why = self._why_restart(worker)
         last = self._ended_by[-1] if self._ended_by else signal.SIGHUP
-        self._say(_farewell(last, why))
+        self._say(_stop_message(last, why))
         drain = math.inf if last == signal.SIGQUIT else None
-        self._beside(lambda: worker.stop(drain), worker)
+        self._run_in_thread(lambda: worker.stop(drain), worker)
         return last == signal.SIGHUP and len(self._ended_by) < 2
 
-    def _beside(self, work: Callable[[], T], worker: Worker) -> T:
+    def _run_in_thread(self, work: Callable[[], T], worker: Worker) -> T:
         """Runs `work` in another thread, so that this one can handle signals."""
         with ThreadPoolExecutor(1) as pool:
             future = pool.submit(work)
             while not future.done():
                 before = len(self._ended_by)
-                self._obey(worker, WORKER_POLL_SECONDS)
+                self._handle_signals(worker, WORKER_POLL_SECONDS)
                 if len(self._ended_by) > before:
                     self._say(f"{_name(self._ended_by[-1])}: handing back what runs")
                     worker.cut_short()
@@ -163,7 +163,7 @@ class Program:
             return f"it uses {memory_bytes() // 2**20} MiB"
         return ""
 
-    def _obey(self, worker: Worker, seconds: float) -> None:
+    def _handle_signals(self, worker: Worker, seconds: float) -> None:
         """Waits for signals, up to `seconds`, and does what they say."""
         for number in self._signals.wait(seconds):
             if number == signal.SIGUSR2:
@@ -184,7 +184,7 @@ class _Signals:
     def __init__(self) -> None:
         self._read, self._write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
-        for each in _OBEYED:
+        for each in _HANDLED_SIGNALS:
             signal.signal(each, _ignore)
         faulthandler.register(signal.SIGUSR1, all_threads=True)
 
@@ -192,7 +192,7 @@ class _Signals:
         """Returns the signals that have come, after waiting for the first one."""
         select.select([self._read], [], [], seconds)
         try:
-            return [number for number in os.read(self._read, 4096) if number in _OBEYED]
+            return [number for number in os.read(self._read, 4096) if number in _HANDLED_SIGNALS]
         except BlockingIOError:
             return []
 
@@ -224,7 +224,7 @@ class _Files:
         return [file for file in files if file is not None and file.startswith(here)]
 
 
-def _farewell(last: int, why: str) -> str:
+def _stop_message(last: int, why: str) -> str:
     if why:
         return f"{why}: finishing what runs, then starting again"
     if last == signal.SIGHUP:

@@ -12,7 +12,7 @@ from holdfast.client.async_pool import AsyncPool
 from holdfast.client.async_subscriptions import AsyncSubscription
 from holdfast.client.batches import Batch, Pipeline
 from holdfast.client.calls import Call
-from holdfast.client.client import T, patience
+from holdfast.client.client import T, call_seconds
 
 if TYPE_CHECKING:
     from holdfast.client.async_metrics import AsyncMetrics
@@ -91,7 +91,7 @@ class AsyncSpace:
     async def call(self, call: Call[T], *values: Any) -> T:
         """Calls one operation and returns its result."""
         is_quick = call.kind in ("read", "write")
-        timeout = self._timeout if is_quick else patience(self._pool.target, call, values)
+        timeout = self._timeout if is_quick else call_seconds(self._pool.target, call, values)
         reply = await self._exchange(
             call.command(values),
             self.name,

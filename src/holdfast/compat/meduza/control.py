@@ -149,13 +149,13 @@ async def stats(api: HttpApi, request: HttpRequest, found: dict[str, str]) -> Ht
     tables = await api.dispatcher.read(_space(api), lambda view: view.entities.stats())
     if request.accepts(JSON):
         return HttpResponse(msgspec.json.encode({"tables": tables}))
-    lines = [line for name, table in tables.items() for line in _told(name, table)]
+    lines = [line for name, table in tables.items() for line in _quoted_figures(name, table)]
     return HttpResponse(
         "\n".join(["tables:" if lines else "tables: {}", *lines, ""]).encode(), content_type=_YAML
     )
 
 
-def _told(name: str, table: TableStats) -> Iterator[str]:
+def _quoted_figures(name: str, table: TableStats) -> Iterator[str]:
     """Yields the figures of a table, in quotes: some YAML parsers read `1,234` as a number."""
     yield f"  {name}:"
     for figure, words in figures.in_words(table).items():

@@ -15,7 +15,7 @@ import click
 from holdfast.cli import gen
 from holdfast.cli.files import read_file, reading, title_of, writing
 from holdfast.cli.output import CommandFailure, Output, json_option
-from holdfast.cli.root_group import Explaining
+from holdfast.cli.root_group import ErrorReportingGroup
 from holdfast.cli.settings import read_file as read_settings
 from holdfast.cli.settings import settings
 from holdfast.defaults import HTTP_PORT
@@ -23,7 +23,7 @@ from holdfast.version import VERSION
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_PATIENCE_SECONDS: Final = 60.0  # for one step of an answer
+_CALL_SECONDS: Final = 60.0  # for one step of an answer
 _PIECE_BYTES: Final = 256 * 1024
 
 _files = click.option(
@@ -66,7 +66,7 @@ class ControlServer:
     ) -> Iterator[http.client.HTTPResponse]:
         """Returns the response, to be read; a refusal raises an error in the server's own words."""
         kind = http.client.HTTPSConnection if self._is_secure else http.client.HTTPConnection
-        connection = kind(self._host, self._port, timeout=_PATIENCE_SECONDS)
+        connection = kind(self._host, self._port, timeout=_CALL_SECONDS)
         query = f"?{urlencode(parameters)}" if parameters else ""
         try:
             connection.request(method, f"{self._path}{path}{query}", body, self._headers)
@@ -142,7 +142,9 @@ def _table(command: F) -> F:
     return schema(table(command))
 
 
-@click.group("mdzctl", cls=Explaining, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    "mdzctl", cls=ErrorReportingGroup, context_settings={"help_option_names": ["-h", "--help"]}
+)
 @click.version_option(VERSION, prog_name="mdzctl")
 @click.pass_context
 def command(ctx: click.Context) -> None:

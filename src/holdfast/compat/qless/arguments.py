@@ -24,7 +24,7 @@ class Arguments:
         self._words = words
         self._at = 0
 
-    def maybe(self) -> str | None:
+    def optional(self) -> str | None:
         """Returns the next argument, or None if there is none."""
         word = self.message()
         return None if word is None else _valid(word)
@@ -39,14 +39,14 @@ class Arguments:
 
     def need(self, error: str) -> str:
         """Returns the next argument, which must exist and not be empty."""
-        word = self.maybe()
+        word = self.optional()
         if not word:
             raise BadArgument(error)
         return word
 
     def name(self, call: str, argument: str) -> str:
         """Returns the next argument, which must be a name."""
-        return name(self.maybe() or "", call, argument)
+        return name(self.optional() or "", call, argument)
 
     def jid(self, call: str = "Job") -> str:
         return check_name(self.need(f"{call}(): no jid provided"), "jid")
@@ -56,14 +56,14 @@ class Arguments:
 
     def number(self, error: str, default: float | None = None) -> float:
         """Returns the next argument as a number; without a default it is required."""
-        word = self.maybe()
+        word = self.optional()
         if word is None and default is not None:
             return default
         return number(word, error)
 
     def whole(self, error: str, default: int | None = None) -> int:
         """Returns the next argument as a whole number."""
-        word = self.maybe()
+        word = self.optional()
         if word is None and default is not None:
             return default
         return whole(word, error)

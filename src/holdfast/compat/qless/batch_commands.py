@@ -46,7 +46,7 @@ def batch_get(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
 def batch_jobs(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
     """Runs `batch.jobs id [after [count]]`: the ids of its jobs, after the id `after`."""
     id = arguments.name("Batch", "id")
-    after = arguments.maybe() or ""
+    after = arguments.optional() or ""
     count = arguments.whole('Batch(): Arg "count" not a number: ', 25)
     return batches.jobs_behind(ledger, id, after, min(count, MAX_JOBS_PER_CALL))
 

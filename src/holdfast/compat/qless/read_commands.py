@@ -53,7 +53,7 @@ def jobs(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
 
 
 def queues_command(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
-    name = arguments.maybe()
+    name = arguments.optional()
     if name is not None:
         return replies.text(_queue(ledger, word_as_name(name, "Queue", "queue"), now))
     known = queues.known_queues(ledger)
@@ -66,7 +66,7 @@ def _queue(ledger: "Ledger", name: str, now: float) -> dict[str, Any]:
 
 
 def workers_command(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
-    name = arguments.maybe()
+    name = arguments.optional()
     if name is None:
         found = workers.workers(ledger, now)
         shown = [{"name": each.name, "jobs": each.jobs, "stalled": each.stalled} for each in found]
@@ -79,7 +79,7 @@ def workers_command(ledger: "Ledger", now: float, arguments: Arguments) -> Reply
 
 
 def failed(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
-    group = arguments.maybe()
+    group = arguments.optional()
     if group is None:
         return replies.text(failures.group_counts(ledger))
     start, limit = arguments.page("Failed", ("start", "limit"), "is ")
@@ -90,7 +90,7 @@ def failed(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
 def stats(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
     queue = arguments.queue()
     date = arguments.number('Stats(): Arg "date" missing or not a number: ')
-    by = arguments.maybe()
+    by = arguments.optional()
     if by is None:
         return replies.text(replies.stats(statistics.stats_on(ledger, queue, date)))
     if by not in _STATISTICS:
@@ -111,7 +111,7 @@ def peek(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
 
 
 def config_get(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
-    option = arguments.maybe()
+    option = arguments.optional()
     if option is None:
         return replies.text(settings.all_options(ledger))
     found = settings.get_option(ledger, option)
@@ -153,7 +153,7 @@ def tag(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
 
 
 def track(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
-    action = arguments.maybe()
+    action = arguments.optional()
     if action is None:
         found, expired = tracking.tracked_jobs(ledger)
         return replies.text(

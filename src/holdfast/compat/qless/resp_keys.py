@@ -20,7 +20,7 @@ _SYNTAX: Final = wire.error("ERR syntax error")
 _WRONG_KIND: Final = wire.error("WRONGTYPE Operation against a key holding the wrong kind of value")
 
 
-def _look(
+def _read_few(
     session: RespSession, work: Callable[[VirtualKeys], Any], encode: Callable[[Any], bytes]
 ) -> Plan:
     """Plans a read of a few keys, which is answered at once."""
@@ -28,7 +28,7 @@ def _look(
     return Read(session.space, lambda view: work(VirtualKeys(view.raw)), encode)
 
 
-def _look_into(
+def _read_key_of_kind(
     session: RespSession,
     key: str,
     kind: str,
@@ -38,7 +38,7 @@ def _look_into(
     is_short: bool = True,
 ) -> Plan:
     """Reads keys of one kind; a command that may read many of them goes to a thread."""
-    look = _look if is_short else _search
+    look = _read_few if is_short else _search
     if kind_of_name(key) == kind:
         return look(session, work, encode)
 
@@ -96,7 +96,7 @@ def dbsize(session: RespSession, words: wire.Command) -> Plan:
 def exists(session: RespSession, words: wire.Command) -> Plan:
     if len(words) < 2:
         return wrong_arguments("exists")
-    look = _look if len(words) <= MAX_KEYS_ON_LOOP and _PAUSED not in words else _search
+    look = _read_few if len(words) <= MAX_KEYS_ON_LOOP and _PAUSED not in words else _search
     return look(
         session, lambda virtual: sum(virtual.has(_text(word)) for word in words[1:]), wire.integer
     )
@@ -106,7 +106,7 @@ def exists(session: RespSession, words: wire.Command) -> Plan:
 def type_(session: RespSession, words: wire.Command) -> Plan:
     if len(words) != 2:
         return wrong_arguments("type")
-    look = _search if words[1] == _PAUSED else _look
+    look = _search if words[1] == _PAUSED else _read_few
     return look(session, lambda virtual: virtual.kind(_text(words[1])), wire.simple)
 
 
@@ -115,7 +115,7 @@ def zcard(session: RespSession, words: wire.Command) -> Plan:
     if len(words) != 2:
         return wrong_arguments("zcard")
     key = _text(words[1])
-    return _look_into(
+    return _read_key_of_kind(
         session,
         key,
         "zset",
@@ -135,7 +135,9 @@ def zscore(session: RespSession, words: wire.Command) -> Plan:
         return wire.null(protocol) if score is None else wire.double(score, protocol)
 
     key, member = _text(words[1]), _text(words[2])
-    return _look_into(session, key, "zset", lambda virtual: virtual.score(key, member), encode)
+    return _read_key_of_kind(
+        session, key, "zset", lambda virtual: virtual.score(key, member), encode
+    )
 
 
 @command("ZRANGE")
@@ -160,7 +162,7 @@ def zrange(session: RespSession, words: wire.Command) -> Plan:
         return wire.array(each for pair in pairs for each in pair)
 
     key = _text(words[1])
-    return _look_into(
+    return _read_key_of_kind(
         session,
         key,
         "zset",
@@ -181,7 +183,7 @@ def hgetall(session: RespSession, words: wire.Command) -> Plan:
         return wire.mapping(pairs, protocol)
 
     key = _text(words[1])
-    return _look_into(session, key, "hash", lambda virtual: virtual.fields(key), encode)
+    return _read_key_of_kind(session, key, "hash", lambda virtual: virtual.fields(key), encode)
 
 
 @command("SMEMBERS")
@@ -195,7 +197,7 @@ def smembers(session: RespSession, words: wire.Command) -> Plan:
         return b"~" + written[1:] if protocol == 3 else written
 
     key = _text(words[1])
-    return _look_into(
+    return _read_key_of_kind(
         session, key, "set", lambda virtual: virtual.members(key), encode, is_short=False
     )
 
@@ -208,7 +210,7 @@ def lrange(session: RespSession, words: wire.Command) -> Plan:
     if ranks is None:
         return _NO_INTEGER
     key = _text(words[1])
-    return _look_into(
+    return _read_key_of_kind(
         session,
         key,
         "list",

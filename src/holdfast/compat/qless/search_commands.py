@@ -36,7 +36,7 @@ def search(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
 
 
 def _wanted(arguments: Arguments, call: str) -> JobSearch:
-    value = json(arguments.maybe(), f'{call}(): Arg "search" missing or not JSON: ')
+    value = json(arguments.optional(), f'{call}(): Arg "search" missing or not JSON: ')
     try:
         return msgspec.convert(value, JobSearch)
     except msgspec.ValidationError as error:

@@ -36,22 +36,22 @@ def call_first(tx: Transaction, arguments: Sequence[str]) -> Reply:
 
 
 def _set_config(seed: JobsV1, arguments: Arguments) -> Reply:
-    seed.set_config(arguments.name("SetConfig", "option"), arguments.maybe())
+    seed.set_config(arguments.name("SetConfig", "option"), arguments.optional())
     return None
 
 
 def _get_config(seed: JobsV1, arguments: Arguments) -> Reply:
-    option = arguments.maybe()
+    option = arguments.optional()
     return text(seed.configuration()) if option is None else seed.get_config(option)
 
 
 def _put(seed: JobsV1, arguments: Arguments) -> Reply:
     queue, jid = arguments.queue(), arguments.name("Put", "id")
-    data = json_text(arguments.maybe(), 'Put(): Arg "data" missing or not JSON: ')
+    data = json_text(arguments.optional(), 'Put(): Arg "data" missing or not JSON: ')
     now = arguments.number('Put(): Arg "now" missing or not a number: ')
-    word = arguments.maybe()
+    word = arguments.optional()
     priority = None if word is None else number(word, 'Put(): Arg "priority" not a number: ')
-    word = arguments.maybe()
+    word = arguments.optional()
     tags = None if word is None else _tags(word)
     delay = arguments.number('Put(): Arg "delay" not a number: ', 0)
     return seed.put(queue, jid, JsonText(data), now, priority, tags, delay)
@@ -84,7 +84,7 @@ def _peek(seed: JobsV1, arguments: Arguments) -> Reply:
 def _heartbeat(seed: JobsV1, arguments: Arguments) -> Reply:
     jid, worker = arguments.jid("Heartbeat"), arguments.name("Heartbeat", "worker")
     expiration = arguments.number('Heartbeat(): Arg "expiration" missing or not a number: ')
-    data = arguments.maybe()
+    data = arguments.optional()
     if data is None:
         found = seed.heartbeat(jid, worker, expiration)
     else:
@@ -93,10 +93,10 @@ def _heartbeat(seed: JobsV1, arguments: Arguments) -> Reply:
 
 
 def _complete(seed: JobsV1, arguments: Arguments) -> Reply:
-    jid, data = arguments.jid("Complete"), arguments.maybe()
-    queue = arguments.maybe()
+    jid, data = arguments.jid("Complete"), arguments.optional()
+    queue = arguments.optional()
     delay = arguments.number('Complete(): Arg "delay" not a number: ', 0)
-    worker = arguments.maybe()
+    worker = arguments.optional()
     if data is None:
         return seed.complete(jid)
     return seed.complete(jid, JsonText(data), queue or None, delay, worker)

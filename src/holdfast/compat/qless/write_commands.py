@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 def put(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
-    caller = arguments.maybe()
+    caller = arguments.optional()
     if caller is None:
         raise BadArgument('Put(): Arg "worker" missing')
     return _put(ledger, now, arguments, caller, arguments.queue())
@@ -51,7 +51,7 @@ def put_without_caller(ledger: "Ledger", now: float, arguments: Arguments) -> Re
 
 
 def requeue(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
-    caller = arguments.maybe()
+    caller = arguments.optional()
     if caller is None:
         raise BadArgument('Requeue(): Arg "worker" missing')
     queue = arguments.queue()
@@ -64,7 +64,7 @@ def requeue(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
 def _put(ledger: "Ledger", now: float, arguments: Arguments, caller: str, queue: str) -> str:
     jid = arguments.need('Put(): Arg "jid" missing')
     klass = arguments.need('Put(): Arg "klass" missing')
-    data = json_text(arguments.maybe(), 'Put(): Arg "data" missing or not JSON: ')
+    data = json_text(arguments.optional(), 'Put(): Arg "data" missing or not JSON: ')
     delay = arguments.number('Put(): Arg "delay" not a number: ')
     options = arguments.options()
     new = NewJob(
@@ -105,7 +105,7 @@ def _put_options(options: dict[str, str]) -> dict[str, Any]:
 def mput(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
     """Puts many jobs: `mput worker [{"queue", "jid", "klass", "data", ...}, ...]` with the options
     of put; returns their ids in order."""
-    caller = arguments.maybe() or ""
+    caller = arguments.optional() or ""
     error = 'Mput(): Arg "jobs" not JSON: '
     listed = array(arguments.need(error), error, dict)
     check_jobs_count(len(listed))
@@ -138,7 +138,7 @@ def pop(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
 def heartbeat(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
     jid = arguments.jid()
     worker = arguments.name("Heartbeat", "worker")
-    data = arguments.maybe()
+    data = arguments.optional()
     text = None if data is None else json_text(data, 'Heartbeat(): Arg "data" not JSON: ')
     options = arguments.options()
     progress = None
@@ -155,7 +155,7 @@ def complete(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
     jid = arguments.jid()
     worker = arguments.name("Complete", "worker")
     queue = arguments.name("Complete", "queue")
-    data = json_text(arguments.maybe(), 'Complete(): Arg "data" missing or not JSON: ')
+    data = json_text(arguments.optional(), 'Complete(): Arg "data" missing or not JSON: ')
     options = arguments.options()
     delay = number(options.get("delay", "0"), 'Complete(): Arg "delay" not a number: ')
     error = 'Complete(): Arg "depends" not JSON: '
@@ -193,7 +193,7 @@ def fail(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
     message = arguments.message()
     if message is None:
         raise BadArgument('Fail(): Arg "message" missing')
-    data = arguments.maybe()
+    data = arguments.optional()
     text = None if data is None else json_text(data, 'Fail(): Arg "data" not JSON: ')
     return settlements.fail(ledger, jid, worker, group, message, text, now)
 
@@ -203,7 +203,7 @@ def retry(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
     queue = arguments.name("Retry", "queue")
     worker = arguments.name("Retry", "worker")
     delay = arguments.number('Retry(): Arg "delay" not a number: ', 0)
-    group = arguments.maybe()
+    group = arguments.optional()
     message = arguments.message()
     return settlements.retry(ledger, jid, queue, worker, delay, group, message, now)
 
@@ -242,7 +242,7 @@ def log(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
     message = arguments.message()
     if not message:
         raise BadArgument("Log(): Argument 'message' missing")
-    word = arguments.maybe()
+    word = arguments.optional()
     error = "Log(): Argument 'data' not a JSON object: "
     data = {} if word is None else json(word, error)
     if not isinstance(data, dict):
@@ -291,7 +291,7 @@ def worker_deregister(ledger: "Ledger", now: float, arguments: Arguments) -> Rep
 
 def config_set(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
     option = arguments.need('config.set(): Arg "option" missing')
-    value = arguments.maybe()
+    value = arguments.optional()
     if value is None:
         raise BadArgument('config.set(): Arg "value" missing')
     settings.set_option(ledger, option, value)
@@ -323,7 +323,7 @@ def recur(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
     queue = arguments.queue()
     jid = arguments.name("RecurringJob On", "jid")
     klass = arguments.name("RecurringJob On", "klass")
-    word = arguments.maybe()
+    word = arguments.optional()
     spec = arguments.name("RecurringJob On", "spec")
     data = json_text(word, 'RecurringJob On(): Arg "data" not JSON: ')
     record = RecurringRecord(jid=jid, klass=klass, queue=queue, data=data, next=now)

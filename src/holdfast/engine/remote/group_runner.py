@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, Final, cast
 
-from holdfast.engine.contract import Draws, Outcome, Transaction
+from holdfast.engine.contract import Outcome, RepeatableRandom, Transaction
 from holdfast.engine.group_commit import Work
 from holdfast.engine.remote.contention import Contention
 from holdfast.engine.remote.long_key_reader import LongKeyReader
@@ -52,7 +52,7 @@ class _Group:
         self.works = works
         self.kind = kind if len(works) == 1 else ""
         self.times = [_read_time(clock) for _ in works]
-        self.draws = [Draws() for _ in works]
+        self.draws = [RepeatableRandom() for _ in works]
         self.careful = False  # whether to read every counter before adding to it
 
 

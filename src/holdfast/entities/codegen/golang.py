@@ -97,7 +97,7 @@ def _struct(table: Table, names: NamingRules, constant: str, *, meduza_types: bo
     key = "schema.Key" if meduza_types else "string"
     lines = [_Line("", "_", "struct{}", blank), _Line("", "Id", key, '`db:",primary"`')]
     lines += [_field(column, names, meduza_types=meduza_types) for column in table.columns]
-    made = "" if meduza_types else _constructor(table, names) + _told(table, names)
+    made = "" if meduza_types else _constructor(table, names) + _loaded_values_method(table, names)
     tracked = "" if meduza_types else "\n\tholdfast *holdfastLoaded // what the client has loaded\n"
     return (
         f"\n// {constant} is the name of the table in its schema.\n"
@@ -173,7 +173,7 @@ def _constructor(table: Table, names: NamingRules) -> str:
     return f"{head}\treturn &{model}{{\n{body}\t}}\n}}\n"
 
 
-def _told(table: Table, names: NamingRules) -> str:
+def _loaded_values_method(table: Table, names: NamingRules) -> str:
     """Returns the method by which the client finds an entity's loaded values and its key."""
     keys = "nil"
     if table.primary.columns:
