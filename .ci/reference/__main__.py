@@ -283,9 +283,10 @@ def is_ours(function: Any) -> bool:
 
 
 def function_entry(function: Any, head: str) -> str:
-    text, cost = split_cost(docstring(function))
+    own = docstring(function)
+    text, cost = split_cost(own or layer_docstring(function))
     declaration = getattr(function, "__operation__", None)
-    if declaration is not None and declaration.reads:
+    if declaration is not None and declaration.reads and own:
         cost = f"{cost} Changes nothing.".strip()
     return "\n\n".join(filter(None, [fenced(head), paragraphs(text), cost and f"*Cost:* {cost}"]))
 
@@ -373,6 +374,14 @@ def docstring(thing: Any) -> str:
     return inspect.cleandoc(
         (vars(thing).get("__doc__") if inspect.isclass(thing) else thing.__doc__) or ""
     )
+
+
+def layer_docstring(function: Any) -> str:
+    """Returns the docstring of an operation that a store first tries on a view."""
+    if not hasattr(function, "__operation__"):
+        return ""
+    owner = getattr(sys.modules[function.__module__], function.__qualname__.partition(".")[0])
+    return inspect.getdoc(getattr(owner, function.__name__)) or ""
 
 
 def summary(text: str) -> str:

@@ -52,18 +52,23 @@ class HoldfastStorage(Storage, MovingWindowSupport, SlidingWindowCounterSupport)
 
     @property
     def base_exceptions(self) -> type[Exception]:
+        """The exceptions that `limits` wraps or passes to a fallback storage."""
         return HoldfastError
 
     def incr(self, key: str, expiry: int, amount: int = 1) -> int:
+        """Counts a hit in a fixed window, and returns the count."""
         return self._windows.hit(key, expiry, amount)
 
     def get(self, key: str) -> int:
+        """Returns the count of a fixed window."""
         return self._windows.fixed_window(key).count
 
     def get_expiry(self, key: str) -> float:
+        """Returns when a fixed window ends, in seconds since 1970."""
         return self._windows.fixed_window(key).ends
 
     def check(self) -> bool:
+        """Returns whether the store can be read."""
         try:
             self._windows.fixed_window("")
         except HoldfastError:
@@ -71,24 +76,31 @@ class HoldfastStorage(Storage, MovingWindowSupport, SlidingWindowCounterSupport)
         return True
 
     def reset(self) -> int | None:
+        """Deletes all windows."""
         return self._windows.reset()
 
     def clear(self, key: str) -> None:
+        """Deletes the windows of a key."""
         self._windows.clear(key)
 
     def acquire_entry(self, key: str, limit: int, expiry: int, amount: int = 1) -> bool:
+        """Counts a hit in a moving window if the limit allows it; returns whether it did."""
         return self._windows.acquire_moving(key, limit, expiry, amount)
 
     def get_moving_window(self, key: str, limit: int, expiry: int) -> tuple[float, int]:
+        """Returns the begin of a moving window, and its count."""
         return self._windows.moving_window(key, limit, expiry)
 
     def acquire_sliding_window_entry(
         self, key: str, limit: int, expiry: int, amount: int = 1
     ) -> bool:
+        """Counts a hit in a sliding window if the limit allows it; returns whether it did."""
         return self._windows.acquire_sliding(key, limit, expiry, amount)
 
     def get_sliding_window(self, key: str, expiry: int) -> tuple[int, float, int, float]:
+        """Returns counts and remaining times of the previous and the current window."""
         return self._windows.sliding_window(key, expiry)
 
     def clear_sliding_window(self, key: str, expiry: int) -> None:
+        """Deletes the sliding window of a key."""
         self._windows.clear_sliding(key, expiry)

@@ -413,7 +413,7 @@ class Store(Space):
         return self.engine.check()
 
     def stats(self) -> dict[str, int]:
-        """Figures about the store and about this process's use of it."""
+        """Returns figures about the store and about this process's use of it."""
         return self.engine.stats()
 
     def close(self) -> None:

@@ -47,7 +47,7 @@ class MaintenanceRuns:
         self._runs: dict[str, MaintenanceRun] = {}
 
     def start(self, work: Callable[[MaintenanceRun], None], **facts: Any) -> Maintenance:
-        """Runs `work` in its own thread; it looks at `stopped` now and then."""
+        """Runs `work` in its own thread; it must check `stopped` from time to time."""
         record = Maintenance(id=uuid4().hex[:12], started=self._clock(), **facts)
         run = MaintenanceRun(record)
         run.thread = threading.Thread(
@@ -84,7 +84,7 @@ class MaintenanceRuns:
             return [run.record for run in reversed(self._runs.values())]
 
     def stop(self, id: str) -> bool:
-        """Asks a check to stop; says whether it runs."""
+        """Asks a check to stop; returns whether it was running."""
         run = self._runs.get(id)
         if run is None or run.record.state != "running":
             return False
@@ -94,7 +94,7 @@ class MaintenanceRuns:
         return True
 
     def close(self) -> None:
-        """Stops all, and waits a moment for them."""
+        """Stops all of them, and waits for `MAINTENANCE_STOP_SECONDS` at most."""
         with self._lock:
             runs = list(self._runs.values())
         for run in runs:

@@ -50,7 +50,7 @@ class SpaceList(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CheckStep(msgspec.Struct, frozen=True, kw_only=True):
-    """A part of a check. `next` is handed back as `after`; None: this was the last part."""
+    """A part of a check. Pass `next` as `after` for the next part; None: this was the last."""
 
     checked: int  # keys that were looked at
     problems: list[str]  # a sentence each
@@ -67,14 +67,14 @@ class KeyEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Inspection(msgspec.Struct, frozen=True, kw_only=True):
-    """A page of stored pairs. `next` is handed back as `after`; None: these were the last."""
+    """A page of stored pairs. Pass `next` as `after` for the next page; None: this was the last."""
 
     entries: list[KeyEntry]
     next: str | None = None
 
 
 class SpaceDump(msgspec.Struct, frozen=True, kw_only=True):
-    """Lines of a dump of a space. `next` is handed back as `after`; None: these were the last."""
+    """Lines of a dump of a space. Pass `next` as `after` to continue; None: these were the last."""
 
     lines: bytes
     keys: int

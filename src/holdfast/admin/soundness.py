@@ -31,8 +31,8 @@ class SoundnessOperations:
     def check(self, *, after: str | None = None) -> CheckStep:
         """Checks the layers of this space for contradictions, a part at a time.
 
-        Indexes, lists and counts are compared with the records. Hand `next` back as `after`
-        until it is None. Others may write meanwhile. Reads up to 1,000 keys and what belongs to
+        Indexes, lists and counts are compared with the records. Pass `next` as `after` until
+        it is None. Others may write meanwhile. Reads up to 1,000 keys and what belongs to
         them.
         """
         if after is None:
@@ -44,8 +44,8 @@ class SoundnessOperations:
     def check_directory(self, *, after: str | None = None) -> CheckStep:
         """Checks the keys of the store that belong to no space: the directory of spaces, and users.
 
-        With these, all spaces have as many keys as a backup. Hand `next` back as `after` until it
-        is None. Reads up to 1,000 keys.
+        With these, all spaces have as many keys as a backup. Pass `next` as `after` until it is
+        None. Reads up to 1,000 keys.
         """
         if after is None:
             self._home.engine.refuse_unreadable()
@@ -54,7 +54,7 @@ class SoundnessOperations:
 
     @operation(role="admin", scope="store")
     def check_engine(self) -> list[str]:
-        """Reads everything that the engine stores; what is wrong with it, a sentence each."""
+        """Reads everything that the engine stores, and returns the problems, a sentence each."""
         return self._home.engine.check()
 
     @operation(role="admin", scope="store")
@@ -107,7 +107,7 @@ class SoundnessOperations:
 
     @operation(role="admin", scope="store")
     def backup_remove(self, name: str) -> bool:
-        """Removes a backup that was made to be read; returns whether it was there.
+        """Removes a backup that was made for a download; returns whether it existed.
 
         Its name begins with `download-`. Others can't be removed over the network, so that nobody
         who has an administrator's token can remove all backups. Deletes the files and no key.
@@ -135,10 +135,10 @@ class SoundnessOperations:
 
     @operation(role="admin")
     def check_start(self, *, engine: bool = False) -> Maintenance:
-        """Checks this space in the background, as `check` does; with `engine`, that one first.
+        """Checks this space in the background, as `check` does; with `engine`, its file first.
 
-        `maintenance` says how far it is. It ends with the process that runs it. Reads every key of
-        the space, 1,000 at a time.
+        `maintenance` returns its progress. It ends with the process that runs it. Reads every key
+        of the space, 1,000 at a time.
         """
 
         def work(run: MaintenanceRun) -> None:
@@ -159,7 +159,7 @@ class SoundnessOperations:
     def backup_start(self, target: str) -> Maintenance:
         """Makes a backup in the background, as `backup` does.
 
-        `maintenance` says how far it is. Reads every key of the store twice.
+        `maintenance` returns its progress. Reads every key of the store twice.
         """
         if not target:
             raise BadInput("a backup needs a target folder")
@@ -188,7 +188,7 @@ class SoundnessOperations:
 
     @operation(role="admin", scope="store")
     def maintenance_stop(self, id: str) -> bool:
-        """Stops a check, and says whether it was running. A backup ends by itself. Reads no key."""
+        """Stops a check; returns whether it ran. A backup can't be stopped. Reads no key."""
         return self._home.maintenance.stop(id)
 
 

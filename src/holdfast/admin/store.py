@@ -44,7 +44,7 @@ from holdfast.version import VERSION
 
 
 class StoreAdmin(SoundnessOperations):
-    """Operations that look after a store. None of them can be part of a transaction or a batch."""
+    """Operations that administer a store. None can be part of a transaction or a batch."""
 
     def __init__(self, home: Home, space: Layers, runner: Runner) -> None:
         self._home = home
@@ -101,7 +101,7 @@ class StoreAdmin(SoundnessOperations):
 
     @operation(reads=True, role="admin", scope="store")
     def spaces(self, *, after: str | None = None, limit: int | None = None) -> SpaceList:
-        """Returns the names of all spaces of the store, or up to `limit` behind the name `after`.
+        """Returns the names of all spaces of the store, or up to `limit` after the name `after`.
 
         Reads a key for each.
         """
@@ -130,8 +130,8 @@ class StoreAdmin(SoundnessOperations):
     def count_keys(self) -> int | None:
         """Returns how many keys this space has; None if it shares a store and has over a million.
 
-        The only space of a store has all of the engine's keys but the directory's; in a large store
-        on PostgreSQL that is an estimate. Otherwise reads every key of the space, up to 1,000,000.
+        If the store has no other space, the engine's own count is used; for a large store on
+        PostgreSQL that is an estimate. Otherwise reads every key of the space, up to 1,000,000.
         """
         all_keys = self._home.engine.stats().get("keys")
         if all_keys is not None and self._home.spaces() == [self._space.name]:
@@ -154,7 +154,8 @@ class StoreAdmin(SoundnessOperations):
     def dump_some(self, *, after: str | None = None) -> SpaceDump:
         """Returns the next lines of a dump of this space, for callers that can't hold a snapshot.
 
-        Hand `next` back as `after`. Each step is consistent in itself: let nobody write meanwhile.
+        Pass `next` as `after` to continue. Only each step is consistent, so let nobody write until
+        the last one.
         Reads 1,000 keys.
         """
         with self._runner.view() as reader:
@@ -172,7 +173,7 @@ class StoreAdmin(SoundnessOperations):
     def space_sizes(
         self, names: Sequence[str] | None = None, *, after: str | None = None, limit: int = 50
     ) -> list[SpaceSize]:
-        """Returns the sizes of `names`, or of up to `limit` spaces behind the name `after`.
+        """Returns the sizes of `names`, or of up to `limit` spaces after the name `after`.
 
         Names that no space has are left out. Reads at most 1,000 keys of each space.
         """

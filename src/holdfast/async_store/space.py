@@ -98,9 +98,9 @@ class AsyncStoreSpace(AsyncSpace):
     async def batch(self) -> AsyncIterator[Batch]:
         """Records operations, and runs them as one transaction when the block ends.
 
-        All of them are done, or none: the error that undid them says at which `position`. If the
+        All of them are applied, or none: the error that undid them names its `position`. If the
         block itself raises, nothing is done. Each operation returns a handle, whose `result()` is
-        there behind the block.
+        available after the block.
         """
         recording = StoreBatch()
         yield recording

@@ -102,8 +102,8 @@ class Transaction(Reader, Protocol):
     def after_commit_many(self, topic_prefix: str, make: Callable[[], list[Notice]]) -> None:
         """Publishes the notices that `make` returns, as `after_commit` would each of them.
 
-        All of their topics begin with `topic_prefix`. Where nobody can hear such a topic, `make` is
-        not called; otherwise it is called when the transaction commits, or now.
+        All of their topics begin with `topic_prefix`. If nobody subscribes to such a topic,
+        `make` is not called; otherwise it is called when the transaction commits, or now.
         """
         ...
 
@@ -375,6 +375,7 @@ class RepeatableRandom:
         self._count = 0
 
     def next(self, count: int) -> bytes:
+        """Returns the next `count` bytes."""
         if not self._seed:
             self._seed = os.urandom(16)
         self._count += 1

@@ -152,9 +152,11 @@ class Col(Generic[T]):
         return Condition(self.name, messages.BETWEEN, (low, high))
 
     def asc(self) -> Ordering:
+        """Returns the order by this column, smallest value first."""
         return Ordering(self.name, True)
 
     def desc(self) -> Ordering:
+        """Returns the order by this column, largest value first."""
         return Ordering(self.name, False)
 
     def __add__(self, amount: float) -> Change:

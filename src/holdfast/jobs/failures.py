@@ -33,12 +33,14 @@ class Match(msgspec.Struct, frozen=True, kw_only=True):
     failed_before: float | None = None
 
     def fits_letter(self, job: JobRecord) -> bool:
-        """Returns whether a job of a dead-letter queue is meant; its queue is that it came from."""
+        """Returns whether a job of a dead-letter queue meets the conditions; `queue` is the queue
+        that it came from."""
         failure = job.failure
         assert failure is not None
         return (self.group is None or failure.group == self.group) and self.fits(job, failure.when)
 
     def fits(self, job: JobRecord, failed_at: float) -> bool:
+        """Returns whether a failed job meets the conditions."""
         failure = job.failure
         assert failure is not None
         return (

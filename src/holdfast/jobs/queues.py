@@ -136,7 +136,7 @@ def known_queues(ledger: "Ledger") -> list[str]:
 
 
 def names_behind(ledger: "Ledger", after: str, count: int) -> list[str]:
-    """Returns up to `count` known queues, by name, behind the name `after`. Reads 1 key each."""
+    """Returns up to `count` known queues, by name, after the name `after`. Reads 1 key each."""
     prefix = ledger.keys.queues
     begin, end = below(prefix)
     if after:

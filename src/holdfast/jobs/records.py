@@ -225,7 +225,7 @@ class NewJob(
     timeout: float | None = None
     rate_key: str | None = None
     batch: str | None = None
-    parent: str = ""  # the workflow whose child it is: that hears of its failure too
+    parent: str = ""  # the workflow whose child it is, which a failure continues too
 
 
 class RecurringJob(msgspec.Struct, frozen=True, kw_only=True):

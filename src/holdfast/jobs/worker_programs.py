@@ -48,7 +48,7 @@ class WorkerProgram(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     tasks: tuple[str, ...] = ()
     slots: tuple[WorkerSlot, ...] = ()
     since: float = 0.0  # when it started
-    seen: float = 0.0  # when it last said so
+    seen: float = 0.0  # when it last announced itself
     memory_bytes: int = 0
     paused: bool = False
 

@@ -80,7 +80,7 @@ def pack(*parts: Part) -> bytes:
 
 
 def unpack(key: bytes, begin: int = 0) -> tuple[Any, ...]:
-    """The parts of `key` from byte `begin` on; a descending part comes back plain.
+    """Returns the parts of `key` from byte `begin` on; a descending part comes back plain.
 
     >>> unpack(pack("score", desc(10), ("a", None)))
     ('score', 10, ('a', None))
@@ -120,7 +120,7 @@ def unpack_first(key: bytes, begin: int = 0) -> tuple[Any, int]:
 
 
 def desc(part: Part) -> Part:
-    """`part` for a key that sorts it from last to first; descending twice is ascending.
+    """Returns `part` for a key that sorts it in reverse; descending twice is ascending.
 
     >>> pack(desc("b")) < pack(desc("ab")) < pack(desc("a")) < pack(desc(""))
     True
@@ -129,7 +129,7 @@ def desc(part: Part) -> Part:
 
 
 def prefix_range(prefix: bytes) -> tuple[bytes, bytes]:
-    """Begin and end of all keys that begin with `prefix`, `prefix` itself included.
+    """Returns begin and end of all keys that begin with `prefix`, `prefix` itself included.
 
     >>> prefix_range(b"a"), prefix_range(b"a\\xff")
     ((b'a', b'b'), (b'a\\xff', b'b'))
@@ -153,7 +153,7 @@ _END: Final = b"\xff" * (MAX_KEY_BYTES + 1)  # no key is as long, so every key s
 
 
 def after(key: bytes) -> bytes:
-    """Returns the smallest key after `key`: where a scan goes on that has seen `key`."""
+    """Returns the smallest key after `key`: where a scan continues after `key`."""
     return key + b"\0"
 
 
@@ -175,13 +175,13 @@ class Subspace:
         return self.prefix + pack(*parts)
 
     def unpack(self, key: bytes) -> tuple[Any, ...]:
-        """Returns the parts of `key` behind the prefix."""
+        """Returns the parts of `key` after the prefix."""
         if not key.startswith(self.prefix):
             raise BadInput(f"the key {_hex(key)} does not begin with {_hex(self.prefix)}")
         return unpack(key, len(self.prefix))
 
     def range(self, *parts: Part) -> tuple[bytes, bytes]:
-        """Begin and end of all keys whose first parts are `parts`, the key of `parts` included."""
+        """Returns begin and end of all keys that begin with `parts`, their own key included."""
         return prefix_range(self.prefix + pack(*parts))
 
     def sub(self, *parts: Part) -> "Subspace":
@@ -202,7 +202,7 @@ class Subspace:
 
 
 def describe(key: bytes) -> str:
-    """`key` for people: its parts, and what is not a part in hex. Never fails.
+    """Returns `key` as text for people: its parts, and the rest in hex. Never fails.
 
     >>> describe(pack(7, "jobs", desc(3)) + b"\\xff\\x01")
     "(7, 'jobs', desc(3), 0xff01)"

@@ -120,7 +120,7 @@ def _by_time(uuid: UUID) -> bytes:
 
 
 def pack_str(text: str) -> bytes:
-    """`pack(text)`, faster. The type is not checked."""
+    """Like `pack(text)`, but faster. The type is not checked."""
     if "\0" in text or "\1" in text:
         text = text.replace("\1", "\1\2").replace("\0", "\1\1")
     try:
@@ -133,12 +133,12 @@ def pack_str(text: str) -> bytes:
 
 
 def pack_bytes(data: bytes) -> bytes:
-    """`pack(data)`, faster. The type is not checked."""
+    """Like `pack(data)`, but faster. The type is not checked."""
     return b"\x50" + data.replace(b"\1", b"\1\2").replace(b"\0", b"\1\1") + b"\0"
 
 
 def pack_int(number: int) -> bytes:
-    """`pack(number)`, faster. The type is not checked."""
+    """Like `pack(number)`, but faster. The type is not checked."""
     if -_TABLED < number < _TABLED:
         return _INTS[number]
     size = (number.bit_length() + 7) >> 3
@@ -151,7 +151,7 @@ def pack_int(number: int) -> bytes:
 
 
 def pack_float(number: float) -> bytes:
-    """`pack(number)` for a float, faster. The type is not checked."""
+    """Like `pack(number)` for a float, but faster. The type is not checked."""
     if number > 0.0:
         return _pack_float(0x44, -number)  # to negate a float is to flip its sign bit
     if number < 0.0:
@@ -162,27 +162,27 @@ def pack_float(number: float) -> bytes:
 
 
 def pack_str_desc(text: str) -> bytes:
-    """`pack(desc(text))`, faster. The type is not checked."""
+    """Like `pack(desc(text))`, but faster. The type is not checked."""
     return pack_str(text).translate(COMPLEMENT)
 
 
 def pack_bytes_desc(data: bytes) -> bytes:
-    """`pack(desc(data))`, faster. The type is not checked."""
+    """Like `pack(desc(data))`, but faster. The type is not checked."""
     return pack_bytes(data).translate(COMPLEMENT)
 
 
 def pack_int_desc(number: int) -> bytes:
-    """`pack(desc(number))`, faster. The type is not checked."""
+    """Like `pack(desc(number))`, but faster. The type is not checked."""
     return pack_int(number).translate(COMPLEMENT)
 
 
 def pack_float_desc(number: float) -> bytes:
-    """`pack(desc(number))` for a float, faster. The type is not checked."""
+    """Like `pack(desc(number))` for a float, but faster. The type is not checked."""
     return pack_float(number).translate(COMPLEMENT)
 
 
 def pack_time_uuid_desc(uuid: UUID) -> bytes:
-    """`pack(desc(TimeUUID(uuid)))`, faster. Neither type nor version are checked."""
+    """Like `pack(desc(TimeUUID(uuid)))`, but faster. Neither type nor version are checked."""
     raw = (uuid.int ^ _ALL_BITS).to_bytes(16, "big")
     return b"\xa3" + raw[6:8] + raw[4:6] + raw[:4] + raw[8:]
 
@@ -291,5 +291,5 @@ PACKERS: Final[dict[type, Callable[[Any], bytes]]] = {
 
 
 def brief(text: str) -> str:
-    """`text`, cut so that it fits an error message."""
+    """Returns `text`, cut so that it fits an error message."""
     return text if len(text) <= 80 else f"{text[:79]}…"

@@ -120,7 +120,10 @@ class Metrics(LimitOperations):
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> None:
-        """Adds `value` to a counter. Reads 1 key, writes 1 for each sequence."""
+        """Adds `value` to the counter of an entity, now or at the time `at`.
+
+        Raises `UnknownMetric` if it is not defined. Reads 1 key, writes 1 for each sequence.
+        """
         keys, namespace, now = self._where(prefix, namespace, at)
         incr_one(self._tx, keys, namespace, metric, entity, value, now)
 
@@ -135,7 +138,10 @@ class Metrics(LimitOperations):
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> None:
-        """Sets a gauge to a value. Reads 2 keys, writes 1, and both for each sequence."""
+        """Sets the gauge of an entity to `value`, now or at the time `at`.
+
+        Reads 2 keys, writes 1, and both for each sequence.
+        """
         write = Write(metric=metric, entity=entity, value=value, at=at, op="set")
         self._write(write, prefix, namespace)
 
@@ -150,7 +156,10 @@ class Metrics(LimitOperations):
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> None:
-        """Moves a gauge by `delta` from its last value. Reads 1 key more than `set`."""
+        """Changes the gauge of an entity by `delta`, from its last value or from 0.
+
+        Reads 1 key more than `set`.
+        """
         write = Write(metric=metric, entity=entity, value=delta, at=at, op="add")
         self._write(write, prefix, namespace)
 
@@ -166,7 +175,10 @@ class Metrics(LimitOperations):
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> None:
-        """Records a value of a distribution. Reads and writes 1 key for each sequence."""
+        """Records that `value` occurred, `count` times, in the distribution of an entity.
+
+        Reads and writes 1 key for each sequence.
+        """
         write = Write(metric=metric, entity=entity, value=value, at=at, op="record", count=count)
         self._write(write, prefix, namespace)
 
@@ -223,7 +235,11 @@ class Metrics(LimitOperations):
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> Rate:
-        """Returns total and rates of `latest` seconds, or a range. Reads 1 key for each bucket."""
+        """Returns total and rates of a counter: of the `latest` seconds, or from `start` to `end`.
+
+        The first sequence, in search order, that reaches back to the begin of the range serves it.
+        Reads 1 key for each bucket.
+        """
         keys, namespace, now, spec = self._spec(metric, prefix, namespace, at)
         asked = time_range(now, latest, start, end)
         return read_rate(
@@ -257,7 +273,10 @@ class Metrics(LimitOperations):
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> BucketPage:
-        """Returns a page of all stored counters by their readable keys. Reads 1 key for each."""
+        """Returns a page of the stored counters, of one metric or of all, by their readable keys.
+
+        Pass `next` of the page as `after` to continue. Reads 1 key for each.
+        """
         keys, _, now = self._where(prefix, namespace, at)
         return buckets.list_buckets(self._tx, keys, metric, limit, after, now)
 
@@ -299,7 +318,9 @@ class Metrics(LimitOperations):
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> list[TopEntity]:
-        """Returns the `n` entities with the highest totals. Scans the buckets of the range.
+        """Returns the `n` entities with the highest totals in the `latest` seconds, or in a range.
+
+        Scans the buckets of the range.
 
         Raises `BadRange` if the range has more than `most_buckets` buckets.
         """
@@ -320,7 +341,11 @@ class Metrics(LimitOperations):
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> GaugeReading:
-        """Returns last, min, max, mean and count of a gauge. Reads 1 key for each bucket."""
+        """Returns last, min, max, mean and count of a gauge: of the `latest` seconds, or from
+        `start` to `end`.
+
+        Reads 1 key for each bucket.
+        """
         keys, namespace, now, spec = self._spec(metric, prefix, namespace, at)
         asked = time_range(now, latest, start, end)
         suffix = suffix_of(as_entity(entity), namespace)
@@ -341,7 +366,10 @@ class Metrics(LimitOperations):
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> DistributionReading:
-        """Returns quantiles of an entity, or of `entities` merged. Reads 1 key for each bucket."""
+        """Returns `quantiles` of a distribution: of the `latest` seconds, or from `start` to `end`.
+
+        With `entities`, the values of all of them are merged. Reads 1 key for each bucket.
+        """
         keys, namespace, now, spec = self._spec(metric, prefix, namespace, at)
         asked = time_range(now, latest, start, end)
         wanted = [entity] if entities is None else listed(entities, "entities")
@@ -374,7 +402,10 @@ class Metrics(LimitOperations):
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> str:
-        """Returns the exposed metrics of one prefix or of all as text. Reads what it shows."""
+        """Returns the metrics whose spec has `expose`, of one prefix or of all, as Prometheus text.
+
+        Reads what it shows.
+        """
         _, _, now = self._where(PREFIX if prefix is None else prefix, namespace, at)
         if prefix is None and self._scope is not None and self._scope.prefix != PREFIX:
             prefix = self._scope.prefix

@@ -98,9 +98,11 @@ class Limiter:
         return self._backend.try_incr(list(operations), self.plan, **self._where)
 
     def peek_all(self, operations: Iterable[Operation | dict[str, Any]]) -> BatchResult:
+        """Like `try_all`, but counts nothing."""
         return self._backend.peek(list(operations), self.plan, **self._where)
 
     def incr_all(self, operations: Iterable[Operation | dict[str, Any]]) -> None:
+        """Counts all operations without checking the limits."""
         self._backend.limit_incr(list(operations), self.plan, **self._where)
 
     # --- waiting and decorating ---------------------------------------------------------------

@@ -52,16 +52,20 @@ class RatePromise(Generic[N]):
         return total
 
     def per_second(self) -> float:
+        """Returns the total per second of the range."""
         check_length(self._asked)
         return self.total() / (self._asked.end - self._asked.start)
 
     def per_minute(self) -> float:
+        """Returns the total per minute of the range."""
         return self.per_second() * 60
 
     def per_hour(self) -> float:
+        """Returns the total per hour of the range."""
         return self.per_second() * 3600
 
     def per_day(self) -> float:
+        """Returns the total per day of the range."""
         return self.per_second() * 86400
 
     @property
@@ -97,6 +101,7 @@ class PromiseReads:
     @overload
     def per_second(self, promises: list[RatePromise[Any]]) -> list[float]: ...
     def per_second(self, promises: Any) -> Any:
+        """Like `total`, for the rates per second."""
         return self._resolved(promises, "per_second")
 
     @overload
@@ -104,6 +109,7 @@ class PromiseReads:
     @overload
     def per_minute(self, promises: list[RatePromise[Any]]) -> list[float]: ...
     def per_minute(self, promises: Any) -> Any:
+        """Like `total`, for the rates per minute."""
         return self._resolved(promises, "per_minute")
 
     @overload
@@ -111,6 +117,7 @@ class PromiseReads:
     @overload
     def per_hour(self, promises: list[RatePromise[Any]]) -> list[float]: ...
     def per_hour(self, promises: Any) -> Any:
+        """Like `total`, for the rates per hour."""
         return self._resolved(promises, "per_hour")
 
     @overload
@@ -118,6 +125,7 @@ class PromiseReads:
     @overload
     def per_day(self, promises: list[RatePromise[Any]]) -> list[float]: ...
     def per_day(self, promises: Any) -> Any:
+        """Like `total`, for the rates per day."""
         return self._resolved(promises, "per_day")
 
     def _resolved(self, promises: Any, name: str) -> Any:
@@ -175,6 +183,7 @@ class Reader(PromiseReads):
         return time_range(self.now(), latest=seconds)
 
     def time_range(self, start: float, end: float) -> TimeRange:
+        """Returns the range from `start` to `end`, for `get_rate`."""
         return time_range(self.now(), start=start, end=end)
 
     # --- promises -----------------------------------------------------------------------------

@@ -330,8 +330,10 @@ class NamedBatchResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def failed(self) -> dict[str, LimitResult]:
+        """The results of denied operations, by condition."""
         return {name: found for name, found in self.results.items() if not found.allowed}
 
     @property
     def passed(self) -> dict[str, LimitResult]:
+        """The results of allowed operations, by condition. In a denied batch none is counted."""
         return {name: found for name, found in self.results.items() if found.allowed}

@@ -20,6 +20,8 @@ class Middleware(Protocol):
     put; the run finds them in `run.headers`. A trace context is passed on in this way.
     """
 
-    def before(self, run: Run) -> AbstractContextManager[object] | None: ...
+    def before(self, run: Run) -> AbstractContextManager[object] | None:
+        """Called before the task; may return a context manager to run it in."""
 
-    def after(self, run: Run, outcome: Outcome) -> None: ...
+    def after(self, run: Run, outcome: Outcome) -> None:
+        """Called with the outcome of the run."""

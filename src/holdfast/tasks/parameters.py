@@ -35,8 +35,8 @@ class _Provided:
         return "provided"
 
 
-# As a parameter's default it says that the worker injects the object: `mailer: Mailer = provided`.
-# It also tells type checkers that `put` does not need it.
+# Marks a parameter, as its default, whose object the worker injects: `mailer: Mailer = provided`.
+# For type checkers, `put` then does not need it.
 provided: Final[Any] = _Provided()
 
 

@@ -185,7 +185,7 @@ class Worker:
         return self.figures.finished
 
     def cut_short(self) -> None:
-        """Ends the wait of a `stop` for running jobs: they are handed back now."""
+        """Makes a `stop` that waits for running jobs hand them back now."""
         self._is_cut_short = True
         self._stopping.set()
         self._fetcher.ready.set()
@@ -217,7 +217,8 @@ class Worker:
     def hand_back_left_over(self) -> int:
         """Hands back jobs that slots of these names hold from an earlier start; returns how many.
 
-        A worker with a fixed name that was killed so gets its jobs back before their locks end.
+        A worker with a fixed name that was killed gets its jobs back in this way, before their
+        locks end.
         """
         names = [self.name, *(slot.name for slot in self.slots)]
         ids = [id for name in names for id in self._where.jobs.worker(name).jobs]

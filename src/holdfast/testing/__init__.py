@@ -56,20 +56,20 @@ class Clock:
         return self._now
 
     def advance(self, *, seconds: float) -> None:
-        """Turns it on, or back if `seconds` is negative."""
+        """Moves the clock forward, or back if `seconds` is negative."""
         self._now += seconds
 
     def set(self, now: float) -> None:
-        """Turns it to `now`, in seconds since 1970."""
+        """Sets the clock to `now`, in seconds since 1970."""
         self._now = float(now)
 
 
 @contextmanager
 def temporary_store(*, clock: Callable[[], float] | None = None, **options: Any) -> Iterator[Store]:
-    """A store in a temporary folder, which is deleted afterwards.
+    """Opens a store in a temporary folder, which is deleted after the block.
 
-    Its clock stays still unless you give another; its durability is "interval", which is as good
-    as any for a store that no one will miss.
+    Its clock stays still unless you give another. Its durability is "interval", which is faster
+    and is enough for a store that is deleted.
 
     >>> with temporary_store() as store:
     ...     store.name
@@ -85,9 +85,10 @@ def temporary_store(*, clock: Callable[[], float] | None = None, **options: Any)
 
 @contextmanager
 def temporary_server(*options: str) -> Iterator[str]:
-    """A `holdfast serve` on a free port and an empty store; gives its URL, for `holdfast.connect`.
+    """Runs `holdfast serve` on a free port and an empty store, and returns its URL for a `with`
+    block.
 
-    `options` are those of the command line. Both are gone afterwards.
+    `options` are those of the command line. Server and store are gone after the block.
 
     >>> with temporary_server() as url, holdfast.connect(url) as client:
     ...     client.jobs.put("emails", id="welcome")

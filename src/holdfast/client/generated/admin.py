@@ -49,7 +49,7 @@ class CalledAdmin(CalledLayer):
         return self._call(_BACKUP_READ, name, offset, count)
 
     def backup_remove(self, name: str) -> bool:
-        """Removes a backup that was made to be read; returns whether it was there."""
+        """Removes a backup that was made for a download; returns whether it existed."""
         return self._call(_BACKUP_REMOVE, name)
 
     def backup_start(self, target: str) -> Maintenance:
@@ -71,11 +71,11 @@ class CalledAdmin(CalledLayer):
         return self._call(_CHECK_DIRECTORY, after)
 
     def check_engine(self) -> list[str]:
-        """Reads everything that the engine stores; what is wrong with it, a sentence each."""
+        """Reads everything that the engine stores, and returns the problems, a sentence each."""
         return self._call(_CHECK_ENGINE)
 
     def check_start(self, *, engine: bool = False) -> Maintenance:
-        """Checks this space in the background, as `check` does; with `engine`, that one first."""
+        """Checks this space in the background, as `check` does; with `engine`, its file first."""
         return self._call(_CHECK_START, engine)
 
     def count_keys(self) -> int | None:
@@ -117,9 +117,7 @@ class CalledAdmin(CalledLayer):
         return self._call(_MAINTENANCE)
 
     def maintenance_stop(self, id: str) -> bool:
-        """Stops a check, and says whether it was running. A backup ends by itself. Reads no
-        key.
-        """
+        """Stops a check; returns whether it ran. A backup can't be stopped. Reads no key."""
         return self._call(_MAINTENANCE_STOP, id)
 
     def remove_user(self, name: str) -> bool:
@@ -139,11 +137,11 @@ class CalledAdmin(CalledLayer):
     def space_sizes(
         self, names: Sequence[str] | None = None, *, after: str | None = None, limit: int = 50
     ) -> list[SpaceSize]:
-        """Returns the sizes of `names`, or of up to `limit` spaces behind the name `after`."""
+        """Returns the sizes of `names`, or of up to `limit` spaces after the name `after`."""
         return self._call(_SPACE_SIZES, names, after, limit)
 
     def spaces(self, *, after: str | None = None, limit: int | None = None) -> SpaceList:
-        """Returns the names of all spaces of the store, or up to `limit` behind the name
+        """Returns the names of all spaces of the store, or up to `limit` after the name
         `after`.
         """
         return self._call(_SPACES, after, limit)

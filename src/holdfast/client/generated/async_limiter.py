@@ -104,9 +104,11 @@ class AwaitedLimiter:
         return await self._backend.try_incr(list(operations), self.plan, **self._where)
 
     async def peek_all(self, operations: Iterable[Operation | dict[str, Any]]) -> BatchResult:
+        """Like `try_all`, but counts nothing."""
         return await self._backend.peek(list(operations), self.plan, **self._where)
 
     async def incr_all(self, operations: Iterable[Operation | dict[str, Any]]) -> None:
+        """Counts all operations without checking the limits."""
         await self._backend.limit_incr(list(operations), self.plan, **self._where)
 
     # --- waiting and decorating ---------------------------------------------------------------

@@ -30,6 +30,7 @@ class AsyncPromiseReads:
     @overload
     async def per_second(self, promises: list["AsyncRatePromise"]) -> list[float]: ...
     async def per_second(self, promises: Any) -> Any:
+        """Like `total`, for the rates per second."""
         return await self._resolved(promises, "per_second")
 
     @overload
@@ -37,6 +38,7 @@ class AsyncPromiseReads:
     @overload
     async def per_minute(self, promises: list["AsyncRatePromise"]) -> list[float]: ...
     async def per_minute(self, promises: Any) -> Any:
+        """Like `total`, for the rates per minute."""
         return await self._resolved(promises, "per_minute")
 
     @overload
@@ -44,6 +46,7 @@ class AsyncPromiseReads:
     @overload
     async def per_hour(self, promises: list["AsyncRatePromise"]) -> list[float]: ...
     async def per_hour(self, promises: Any) -> Any:
+        """Like `total`, for the rates per hour."""
         return await self._resolved(promises, "per_hour")
 
     @overload
@@ -51,6 +54,7 @@ class AsyncPromiseReads:
     @overload
     async def per_day(self, promises: list["AsyncRatePromise"]) -> list[float]: ...
     async def per_day(self, promises: Any) -> Any:
+        """Like `total`, for the rates per day."""
         return await self._resolved(promises, "per_day")
 
     async def _resolved(self, promises: Any, name: str) -> Any:

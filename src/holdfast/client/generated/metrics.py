@@ -43,7 +43,7 @@ class CalledMetrics(CalledLayer):
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> None:
-        """Moves a gauge by `delta` from its last value. Reads 1 key more than `set`."""
+        """Changes the gauge of an entity by `delta`, from its last value or from 0."""
         return self._call(_ADD, metric, entity, delta, prefix, namespace, at)
 
     def buckets(
@@ -56,7 +56,9 @@ class CalledMetrics(CalledLayer):
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> BucketPage:
-        """Returns a page of all stored counters by their readable keys. Reads 1 key for each."""
+        """Returns a page of the stored counters, of one metric or of all, by their readable
+        keys.
+        """
         return self._call(_BUCKETS, metric, limit, after, prefix, namespace, at)
 
     def define(
@@ -109,8 +111,8 @@ class CalledMetrics(CalledLayer):
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> DistributionReading:
-        """Returns quantiles of an entity, or of `entities` merged. Reads 1 key for each
-        bucket.
+        """Returns `quantiles` of a distribution: of the `latest` seconds, or from `start` to
+        `end`.
         """
         return self._call(
             _DISTRIBUTION,
@@ -138,7 +140,9 @@ class CalledMetrics(CalledLayer):
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> GaugeReading:
-        """Returns last, min, max, mean and count of a gauge. Reads 1 key for each bucket."""
+        """Returns last, min, max, mean and count of a gauge: of the `latest` seconds, or from
+        `start` to `end`.
+        """
         return self._call(_GAUGE, metric, entity, latest, start, end, prefix, namespace, at)
 
     def incr(
@@ -151,7 +155,7 @@ class CalledMetrics(CalledLayer):
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> None:
-        """Adds `value` to a counter. Reads 1 key, writes 1 for each sequence."""
+        """Adds `value` to the counter of an entity, now or at the time `at`."""
         return self._call(_INCR, metric, entity, value, prefix, namespace, at)
 
     def lifetime(
@@ -206,7 +210,9 @@ class CalledMetrics(CalledLayer):
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> str:
-        """Returns the exposed metrics of one prefix or of all as text. Reads what it shows."""
+        """Returns the metrics whose spec has `expose`, of one prefix or of all, as Prometheus
+        text.
+        """
         return self._call(_PROMETHEUS, openmetrics, prefix, namespace, at)
 
     def rate(
@@ -222,8 +228,8 @@ class CalledMetrics(CalledLayer):
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> Rate:
-        """Returns total and rates of `latest` seconds, or a range. Reads 1 key for each
-        bucket.
+        """Returns total and rates of a counter: of the `latest` seconds, or from `start` to
+        `end`.
         """
         return self._call(_RATE, metric, entity, latest, start, end, future, prefix, namespace, at)
 
@@ -249,7 +255,7 @@ class CalledMetrics(CalledLayer):
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> None:
-        """Records a value of a distribution. Reads and writes 1 key for each sequence."""
+        """Records that `value` occurred, `count` times, in the distribution of an entity."""
         return self._call(_RECORD, metric, entity, value, count, prefix, namespace, at)
 
     def require(
@@ -308,7 +314,7 @@ class CalledMetrics(CalledLayer):
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> None:
-        """Sets a gauge to a value. Reads 2 keys, writes 1, and both for each sequence."""
+        """Sets the gauge of an entity to `value`, now or at the time `at`."""
         return self._call(_SET, metric, entity, value, prefix, namespace, at)
 
     def throttle(
@@ -342,7 +348,9 @@ class CalledMetrics(CalledLayer):
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> list[TopEntity]:
-        """Returns the `n` entities with the highest totals. Scans the buckets of the range."""
+        """Returns the `n` entities with the highest totals in the `latest` seconds, or in a
+        range.
+        """
         return self._call(
             _TOP, metric, latest, start, end, n, scope, most_buckets, prefix, namespace, at
         )
