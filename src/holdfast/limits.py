@@ -81,6 +81,8 @@ SOUND_PAGES_SECONDS: Final = (
     60.0  # how long pages that were found sound are read without another walk
 )
 MAX_UNWRITTEN_BYTES: Final = 2**30  # free pages at the end of a file that LMDB never wrote
+# read of a file beside the data; the largest has five bytes for each MiB of data
+MAX_SIDE_FILE_BYTES: Final = 64 * 1024 * 1024
 # disk space kept for transactions that free space when the disk is full
 RESERVE_BYTES: Final = 4 * 1024 * 1024
 # how much of the reserve is released at a time, so that others can't use it up

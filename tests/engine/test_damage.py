@@ -4,6 +4,7 @@ import os
 import shutil
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -312,6 +313,28 @@ def test_a_log_that_the_store_says_it_has_must_be_there(killed: Path, damage: st
     for _ in range(2):
         with pytest.raises(LogDamaged):
             open_engine(killed, durability="interval")
+
+
+@pytest.mark.parametrize("name", ["redo-state", "checkpoint"])
+def test_a_file_of_a_killed_store_that_has_become_endless_is_not_read_to_its_end(
+    killed: Path, name: str
+) -> None:
+    _opens_beside_an_endless(killed / name)
+
+
+@pytest.mark.parametrize("name", ["redo-state", "checkpoint", "seal"])
+def test_a_file_of_a_closed_store_that_has_become_endless_is_not_read_to_its_end(
+    closed: Path, name: str
+) -> None:
+    _opens_beside_an_endless(closed / name)
+
+
+def _opens_beside_an_endless(file: Path) -> None:
+    file.touch()
+    os.truncate(file, 2**40)  # takes no space; reading it would take all memory
+
+    with suppress(StoreDamaged):
+        assert len(content(file.parent)) == 40
 
 
 def test_a_record_in_whose_middle_its_writer_was_stopped_is_no_damage(killed: Path) -> None:

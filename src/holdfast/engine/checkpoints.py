@@ -58,7 +58,7 @@ def save(path: Path, checkpoint: Checkpoint) -> None:
 def load(path: Path) -> Checkpoint | None:
     """Returns the saved checkpoint, or None if the store was closed properly."""
     try:
-        content = (path / FILE_NAME).read_bytes()
+        content = folder.read_small(path / FILE_NAME)
     except FileNotFoundError:
         return None
     digest, body = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]

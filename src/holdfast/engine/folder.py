@@ -31,6 +31,7 @@ from typing import IO, Any, Final
 
 from holdfast.engine import lock_wait
 from holdfast.errors import StoreBusy, StoreUnusable, UnsupportedFileSystem
+from holdfast.limits import MAX_SIDE_FILE_BYTES
 
 NETWORK_FILE_SYSTEMS: Final = frozenset(
     """
@@ -233,6 +234,13 @@ def open_file(path: Path, flags: int = os.O_RDWR | os.O_CREAT) -> int:
     file = os.open(path, flags, FILE_MODE)
     _restrict(file, FILE_MODE)
     return file
+
+
+def read_small(path: Path) -> bytes:
+    """Returns a file beside the data. Of one that has grown by damage, however large, only so much
+    that its checksum is wrong."""
+    with path.open("rb") as file:
+        return file.read(MAX_SIDE_FILE_BYTES)
 
 
 def open_private(path: Path, mode: str) -> IO[Any]:

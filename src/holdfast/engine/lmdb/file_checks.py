@@ -17,7 +17,7 @@ from zlib import crc32
 
 import msgspec
 
-from holdfast.engine.folder import open_private, sync_folder
+from holdfast.engine.folder import open_private, read_small, sync_folder
 from holdfast.engine.lmdb import pages
 from holdfast.engine.lmdb.environment import DATA_FILE
 from holdfast.errors import StoreDamaged, UnsupportedFormat
@@ -219,7 +219,7 @@ def _changed(path: Path, where: str) -> StoreDamaged:
 
 def _read_seal(path: Path) -> Seal | None:
     try:
-        content = (path / SEAL).read_bytes()
+        content = read_small(path / SEAL)
         if crc32(content[4:]).to_bytes(4) != content[:4]:
             return None
         return msgspec.msgpack.decode(content[4:], type=Seal)

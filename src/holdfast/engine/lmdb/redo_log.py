@@ -394,7 +394,7 @@ def read_state(path: Path) -> State | None:
 
 def _load_state(path: Path) -> State | None:
     try:
-        content = (path / STATE).read_bytes()
+        content = folder.read_small(path / STATE)
         if crc32(content[4:]).to_bytes(4) != content[:4]:
             return None
         return msgspec.msgpack.decode(content[4:], type=State)
