@@ -14,7 +14,7 @@ import pytest
 import holdfast
 from holdfast.engine import open_engine
 from holdfast.engine.contract import Engine, Notice, Transaction
-from holdfast.engine.postgres import statements
+from holdfast.engine.postgres import functions, statements
 from holdfast.engine.postgres.connection import PostgresConnection
 from holdfast.engine.remote import RemoteEngine
 from holdfast.errors import (
@@ -239,6 +239,31 @@ def test_a_wrong_guess_is_answered_with_the_truth_and_leaves_nothing_behind(
     assert (first, absent) == (b"after", None)
     assert len(exchanges) == 2
     assert engine.stats()["commits"] == commits + 1
+    other.close()
+
+
+@pytest.mark.parametrize(("most", "trips"), [(70, 2), (69, 3)])
+@pytest.mark.parametrize("is_scanned", [False, True])
+def test_what_is_too_large_for_an_answer_is_read_by_statements(
+    is_scanned: bool, most: int, trips: int, engine: RemoteEngine, url: str, exchanges: list[int]
+) -> None:
+    other = open_engine(url, durability="interval")
+    engine.transact(lambda tx: tx.put(b"a", b"before"))
+    other.transact(lambda tx: tx.put_all({b"a": b"after" * 12, b"b": b"x" * 10}))
+
+    def append(tx: Transaction) -> list[bytes | None]:
+        scanned = dict(tx.scan(b"a", b"c")) if is_scanned else {}
+        tx.put(b"c", b"written")
+        return [*scanned.values()] if is_scanned else tx.get_many([b"a", b"b"])
+
+    with psycopg.connect(url, autocommit=True) as plain:
+        plain.execute(functions.CREATE_COMMIT.replace(str(functions.MAX_ANSWER_BYTES), str(most)))
+        exchanges.clear()
+        try:
+            assert engine.transact(append) == [b"after" * 12, b"x" * 10]
+        finally:
+            plain.execute(functions.CREATE_COMMIT)
+    assert len(exchanges) == trips
     other.close()
 
 

@@ -1,6 +1,7 @@
 """A session reads a snapshot and commits, each in as few round trips as possible."""
 
 import os
+import struct
 from collections.abc import Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
@@ -41,8 +42,8 @@ _STATEMENT_BYTES: Final = 16 * 1024 * 1024  # of pairs in one statement; a messa
 _BAD_COUNTER: Final = {"22003", "23514"}  # out of range; neither a value nor a number
 _CONFLICT_STATES: Final = {"40001", "40P01", "55P03", functions.CONFLICT_STATE}
 _TRUE, _FALSE = b"\1", b"\0"
-_MADE: Final = INT4.pack(functions.MADE_PART)
-_NOBODY: Final = INT8.pack(0)
+_unpack_made: Final = struct.Struct(">xqq").unpack  # the number of commits, and of listeners
+_ROW_HEAD: Final = struct.Struct(">iqi")  # part, version, and the length of the key
 Parameters = tuple[bytes | None, ...]
 
 _NONE: Final[Parameters] = (None, None)
@@ -175,8 +176,8 @@ class PostgresSession:
         answer = self._exchange_commit(commit, asked)
         return answer if isinstance(answer, Committed) else _refreshed(answer, keys, pages)
 
-    def _exchange_commit(self, commit: Commit, asked: Parameters) -> Committed | Reply:
-        """Sends a commit; returns what it made, or the reply with the current rows if refused."""
+    def _exchange_commit(self, commit: Commit, asked: Parameters) -> Committed | bytes:
+        """Sends a commit; returns what it made, or the answer with the current rows if refused."""
         known = self._backend.register(self._space)
         connection = self._taken()
         connection.attempts += 1
@@ -191,15 +192,15 @@ class PostgresSession:
             early = self._backend.releases_before_sync(known)
             noted = msgspec.msgpack.encode(commit.notices) if commit.notices else None
             answer = self._send_commit(connection, commit, version, noted, asked, early)
-            if answer.get_value(0, 0) != _MADE:
+            if answer[0] != functions.MADE:
                 self._pending = -1 if self._backend.flushes else None
                 return answer
             self.committed = True
-            commits = answer.get_value(0, 3)
-            known.note_commit(None if commits is None else INT8.unpack(commits)[0])
+            commits, listeners = _unpack_made(answer)
+            known.note_commit(None if commits < 0 else commits)
             # Each in a transaction that nobody waits for, and only after a commit that was made: in
             # a transaction that was refused, every statement fails but its end.
-            if not early and answer.get_value(0, 4) != _NOBODY:
+            if listeners and not early:
                 connection.send(sql.NOTIFY)
                 connection.sync()
                 connection.leave_behind()
@@ -226,8 +227,8 @@ class PostgresSession:
         noted: bytes | None,
         asked: Parameters,
         early: bool,
-    ) -> Reply:
-        """Sends a commit and what follows it, and returns the reply of the function."""
+    ) -> bytes:
+        """Sends a commit and what follows it, and returns the answer of the function."""
         send = connection.send
         # A commit on guesses is small.
         portions = _portions(commit.puts) if asked is _NOTHING_ASKED else [commit.puts]
@@ -258,7 +259,8 @@ class PostgresSession:
             send(sql.FLUSH, b"%d" % connection.attempts)
         connection.sync()
         self._reading = False
-        return connection.exchange()[-1][place]
+        answer: bytes = connection.exchange()[-1][place].get_value(0, 0)
+        return answer
 
     def _checks(self, commit: Commit) -> Parameters:
         """Returns what was read; a session that holds the lock need not ask whether it has
@@ -324,19 +326,19 @@ class PostgresSession:
             self._backend.give_back(connection)
 
 
-def _rows(reply: Reply, column: int = 0) -> list[tuple[bytes, Row]]:
-    """Returns the rows of a reply, whose keys are in `column`."""
+def _rows(reply: Reply) -> list[tuple[bytes, Row]]:
+    """Returns the rows of a reply."""
     value = reply.get_value
     unpack = INT8.unpack
     rows = []
     for number in range(reply.ntuples):
-        key = value(number, column)
+        key = value(number, 0)
         if key is None:  # it holds other information
             continue
-        content = value(number, column + 1)
+        content = value(number, 1)
         if content is None:
-            content = value(number, column + 2)  # a number, in the bytes of a counter
-        rows.append((key, new_row((content, unpack(value(number, column + 3))[0]))))
+            content = value(number, 2)  # a number, in the bytes of a counter
+        rows.append((key, new_row((content, unpack(value(number, 3))[0]))))
     return rows
 
 
@@ -348,17 +350,28 @@ def _pending(reply: Reply) -> int | None:
     return int(INT8.unpack(reply.get_value(last, 2))[0])
 
 
-def _refreshed(reply: Reply, keys: Sequence[bytes], pages: Sequence[RangeRead]) -> Refreshed:
-    """Returns the rows of a refused commit's reply, each under the question that it answers."""
+def _refreshed(answer: bytes, keys: Sequence[bytes], pages: Sequence[RangeRead]) -> Refreshed:
+    """Returns the rows in the answer to a refused commit, each under the question that it
+    answers."""
     found: dict[bytes, Row] = {}
     contents: list[list[tuple[bytes, Row]]] = [[] for _ in pages]
-    # The first row says that this is an answer, and has no key.
-    parts = [INT4.unpack(reply.get_value(number, 0))[0] for number in range(1, reply.ntuples)]
-    for part, (key, row) in zip(parts, _rows(reply, 1), strict=True):
+    at = 1
+    while at < len(answer):
+        part, version, length = _ROW_HEAD.unpack_from(answer, at)
+        at += _ROW_HEAD.size
+        key = answer[at : at + length]
+        at += length
+        [length] = INT4.unpack_from(answer, at)
+        at += INT4.size
+        length = length if length >= 0 else INT8.size  # a number, in the bytes of a counter
+        row = new_row((answer[at : at + length], version))
+        at += length
         if part == functions.KEYS_PART:
             found[key] = row
         else:
             contents[part - 1].append((key, row))
+    for page, content in zip(pages, contents, strict=True):
+        content.sort(reverse=page.reverse)
     return Refreshed([found.get(key) for key in keys], contents)
 
 

@@ -145,8 +145,8 @@ LOCK_SPACE: Final = _prepared(
 )
 CALL_COMMIT: Final = _prepared(
     "call_commit",
-    "SELECT part, key, value, number, version FROM "
-    f"{COMMIT_FUNCTION}({', '.join(f'${number}::{kind}' for number, kind in _COMMIT_ARGUMENTS)})",
+    f"SELECT {COMMIT_FUNCTION}("
+    f"{', '.join(f'${number}::{kind}' for number, kind in _COMMIT_ARGUMENTS)})",
 )
 # For what is too much for one call: more pairs, in the transaction of the call before.
 PUT: Final = _prepared(
