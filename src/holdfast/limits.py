@@ -480,6 +480,9 @@ MAX_BATCH_COMMANDS: Final = 10_000  # between MULTI and EXEC: other writers wait
 MAX_BATCH_SECONDS: Final = 2.0  # of processor time for one batch: other writers wait for it
 MAX_BATCH_READS_ON_LOOP: Final = 4  # a read-only batch with more reads runs in a thread
 MAX_READ_ON_LOOP: Final = 20  # a read that asks for more items runs in a thread
+# stored and expanded bytes of one read, a pair as 256 more: some 10 ms; a longer one is abandoned,
+# and runs again in a thread
+MAX_READ_ON_LOOP_BYTES: Final = 1024 * 1024
 # a kind of read that takes longer on the event loop moves to a thread
 LARGE_READ_SECONDS: Final = 0.02
 # a kind of read with a larger answer moves to a thread, however quick it was

@@ -128,6 +128,10 @@ class SpaceRunner:
         empty."""
         return self._engine.view(space=self.prefix, guard=self._guard)
 
+    def short_view(self) -> AbstractContextManager[Reader]:
+        """Returns the same for a thread that must not be held up; it may raise `TooLong`."""
+        return self._engine.short_view(space=self.prefix, guard=self._guard)
+
     def read(self, work: Callable[[Reader], T], kind: str = "") -> T:
         """Runs `work` on a view, more than once if that saves round trips."""
         return self._engine.read(work, space=self.prefix, guard=self._guard, kind=kind)
@@ -209,6 +213,9 @@ class NewSpaceRunner(SpaceRunner):
         if find_number(self._engine, EVERY_SPACE) is None:
             return self._engine.view(space=NOWHERE)
         return self._dry_run_view()
+
+    def short_view(self) -> AbstractContextManager[Reader]:
+        return super().short_view() if self.exists() else self.view()
 
     def read(self, work: Callable[[Reader], T], kind: str = "") -> T:
         if self.exists():

@@ -243,6 +243,12 @@ class Space:
         return self._runner.sweep(limit)
 
 
+def short_view(space: Space) -> AbstractContextManager[View]:
+    """Opens a view for a server's event loop, which must not be held up: a long read may raise
+    `TooLong`, and has to run again in a thread."""
+    return LayersView(space._runner.short_view(), space._shared)
+
+
 class Store(Space):
     """An open store: the space "default", and the way to all other spaces."""
 

@@ -127,6 +127,11 @@ class NotBegun(Exception):
     """A work raises it, or a kind of it, before it has read or written anything."""
 
 
+class TooLong(BaseException):
+    """A read or a transaction takes longer than the calling thread may be held up; it runs again in
+    another one. No layer catches it."""
+
+
 class Subscription(Protocol):
     """Notices in commit order, from every process on the store, beginning when it was opened."""
 
@@ -218,6 +223,14 @@ class Engine(Protocol):
         """Opens a consistent snapshot that blocks no one and is not blocked. Keep it short: it
         holds old pages. `guard` may refuse before anything is read or, where reading is a round
         trip, along with the first read."""
+        ...
+
+    def short_view(
+        self, *, space: bytes = b"", guard: Guard | None = None
+    ) -> AbstractContextManager[Reader]:
+        """Like `view`, for a thread that must not be held up: it may raise `TooLong` when much was
+        read. If so, the view has the attribute `left`, the bytes that may be read until then, and
+        the method `spend`, by which a layer counts what a value was expanded to."""
         ...
 
     def read(

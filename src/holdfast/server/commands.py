@@ -210,7 +210,7 @@ def planner(operation: Operation) -> Planner:
         if is_addressed:
             address_events(operation, arguments, session.address)
         if may_take_time and (takes_time or dispatcher.is_for_all_domains(space, operation)):
-            plan = Later(lambda: dispatcher.start(space, operation, arguments), encode)
+            plan = Later(lambda: dispatcher.start(space, operation, arguments, encode), bytes)
         elif is_read:
             work = partial(dispatcher.recorder.works[name], arguments)
             large_reads = dispatcher.large_reads

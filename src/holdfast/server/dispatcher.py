@@ -7,10 +7,9 @@ thread of their own, so that they hold up nobody.
 import asyncio
 import itertools
 import logging
-import re
 import time
 import traceback
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
@@ -23,10 +22,9 @@ import msgspec
 from holdfast.admin import SettingEntry
 from holdfast.bounded_cache import forget_spaces
 from holdfast.compat.qless import Dialect
-from holdfast.engine.contract import Notice, Outcome, Transaction
+from holdfast.engine.contract import Notice, Outcome, TooLong, Transaction
 from holdfast.errors import (
     BadInput,
-    Forbidden,
     HoldfastError,
     ServerBusy,
     ServerFailed,
@@ -47,6 +45,7 @@ from holdfast.operations import Operation
 from holdfast.server.addresses import Address
 from holdfast.server.auth import Authenticator
 from holdfast.server.back_pressure import BackPressure
+from holdfast.server.backup_names import placed_backup
 from holdfast.server.browser_checks import Hosts
 from holdfast.server.call_tracing import TracedCall
 from holdfast.server.client_limits import MemoryBudget
@@ -69,15 +68,10 @@ from holdfast.users import USERS_CHANGED
 
 _log = logging.getLogger(__name__)
 
-_TRIED_SECONDS: Final = 0.001  # it was begun on the loop, and turned out to be long
-# The name of a subfolder; while the backup is written, its name is longer.
-_BACKUP: Final = re.compile(r"\w[\w. +@:-]{,199}")
-
 NO_IDS: Final[Mapping[str, str | int]] = MappingProxyType({})
 
 T = TypeVar("T")
 Work: TypeAlias = Callable[[Tx], Any]
-Answer: TypeAlias = Callable[[list[Outcome[Any]]], None]
 
 
 class Dispatcher:
@@ -243,19 +237,23 @@ class Dispatcher:
         is_small: bool = False,
         is_large: bool = False,
         traced: TracedCall | None = None,
+        encode: Callable[[Any], Any] | None = None,
     ) -> Any:
-        """Runs one operation and returns its result, durable if it wrote."""
+        """Runs one operation and returns its result, durable if it wrote; or what `encode` makes of
+        it, where it was made if it may be large."""
         if operation.kind in ("long", "wait") or self.is_for_all_domains(space, operation):
             try:
-                return await self.start(space, operation, arguments)
+                return await self.start(space, operation, arguments, encode)
             except UnknownSpace:
                 self.forget_space(space.name)
                 raise
         work = self.recorder.work_of(operation, arguments)
         if operation.kind == "read":
-            return await self.read(space, work, operation.full_name, arguments, is_large=is_large)
+            read = work if encode is None else lambda view: encode(work(view))
+            return await self.read(space, read, operation.full_name, arguments, is_large=is_large)
         work = work if traced is None else traced.around(work)
-        return await self.write(space, work, is_small=is_small)
+        result = await self.write(space, work, is_small=is_small)
+        return result if encode is None else encode(result)
 
     def is_for_all_domains(self, space: Space, operation: Operation) -> bool:
         """Returns whether the operation works on the tables of all domains, in many
@@ -263,33 +261,24 @@ class Dispatcher:
         return operation.layer == "tables" and space.name == EVERY_DOMAIN
 
     def start(
-        self, space: Space, operation: Operation, arguments: msgspec.Struct
+        self,
+        space: Space,
+        operation: Operation,
+        arguments: msgspec.Struct,
+        encode: Callable[[Any], Any] | None = None,
     ) -> asyncio.Future[Any]:
-        """Starts a long operation: in a thread, or as a wait that holds nothing."""
+        """Starts a long operation: in a thread, where its result is also encoded, or as a wait that
+        holds nothing."""
+        encode = encode or _unchanged
         if operation.kind == "wait":
-            return asyncio.ensure_future(self.waits[operation.full_name](self, space, arguments))
+            waiting = self.waits[operation.full_name](self, space, arguments)
+            return asyncio.ensure_future(_encoded(waiting, encode))
         if operation.full_name in ("admin.backup", "admin.backup_start"):
-            arguments = self._placed_backup(arguments)
+            arguments = placed_backup(arguments, self.backups)
         work = self.recorder.work_of(operation, arguments)
-        running = self.in_thread(lambda: work(space))
+        running = self.in_thread(lambda: encode(work(space)))
         running.add_done_callback(lambda _: self.note_written(space))
         return running
-
-    def _placed_backup(self, arguments: Any) -> Any:
-        """Restricts a backup to the server's backup folder: the permission to back up is not a
-        permission to write anywhere."""
-        name = arguments.target
-        if self.backups is None:
-            raise Forbidden(
-                "this server makes no backups", hint="Start it with `--backups FOLDER`."
-            )
-        if not _BACKUP.fullmatch(name):
-            raise BadInput(
-                f"{name!r:.100} is not a name for a backup",
-                hint="Give a name of up to 200 letters, digits, dots, dashes and blanks; "
-                f"it is written below {self.backups}.",
-            )
-        return msgspec.structs.replace(arguments, target=str(self.backups / name))
 
     async def read(
         self,
@@ -315,16 +304,22 @@ class Dispatcher:
                 return await self.read_in_thread(lambda: space.read(work, kind=kind))
             if self.reads_in_threads or is_large or self.large_reads.expects(kind, arguments):
                 return await self.read_in_thread(on_view)
-            return self.read_on_loop(space, work, kind)
+            try:
+                return self.read_on_loop(space, work, kind)
+            except TooLong:
+                return await self.read_in_thread(on_view)
         except UnknownSpace:
             self.forget_space(space.name)
             raise
 
     def read_on_loop(self, space: Space, work: Callable[[View], T], kind: str) -> T:
-        """Runs a small read on the view of this turn."""
+        """Runs a small read on the view of this turn. Raises `TooLong` if it is not small."""
         begin = time.monotonic()
         try:
             result = work(self.turn_view.of(space))
+        except TooLong:
+            self.large_reads.stopped(kind)
+            raise
         except UnknownSpace:
             self.forget_space(space.name)
             raise
@@ -488,3 +483,11 @@ class Dispatcher:
         self._readers.shutdown()
         self._decoder.shutdown()
         self.notice_feed.close()
+
+
+def _unchanged(result: Any) -> Any:
+    return result
+
+
+async def _encoded(waiting: Awaitable[Any], encode: Callable[[Any], Any]) -> Any:
+    return encode(await waiting)

@@ -2,8 +2,10 @@
 
 Most reads take a few microseconds, less than it costs to pass them to a thread. The others can be
 recognised: they ask for many things at once, or others of their kind recently took long or had a
-large answer. A busy machine holds up any read, and a thread would make that worse. So a read counts
-as long only if the loop's thread has used the processor, or waited for the disk, in its turn.
+large answer. What is not recognised is abandoned when it has read much, and runs again in a thread
+(`turn_view.py`). A busy machine holds up any read, and a thread would make that worse. So a read
+counts as long only if the loop's thread has used the processor, or waited for the disk, in its
+turn.
 """
 
 import time
@@ -59,7 +61,11 @@ class LargeReads:
     def answered(self, kind: str, size: int) -> None:
         """Notes the size of a read's answer."""
         if size > MAX_ANSWER_ON_LOOP_BYTES:
-            self.remembers[kind] = self._clock() + REMEMBERED_LARGE_READ_SECONDS
+            self.stopped(kind)
+
+    def stopped(self, kind: str) -> None:
+        """Notes a read that was abandoned on the loop, because it was too large for it."""
+        self.remembers[kind] = self._clock() + REMEMBERED_LARGE_READ_SECONDS
 
     def paced(
         self, call: Callable[[], T], sleep: Callable[[float], None] = time.sleep

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 
+from holdfast.engine.contract import TooLong
 from holdfast.errors import HoldfastError, LimitExceeded, UnknownSpace
 from holdfast.jobs.ledger import Ledger
 from holdfast.jobs.queue_figures import QueueFigures, figures
@@ -186,6 +187,8 @@ class Recorder:
             begin = clock()
             try:
                 result = call(getattr(tx, layer_name), arguments)
+            except TooLong:  # it is about to run again, in a thread
+                raise
             except BaseException:
                 times.errors += 1
                 times.add(clock() - begin)

@@ -145,10 +145,10 @@ class RespConnection(asyncio.Protocol):
             return False
         self.last_heard = turns.now
         plan = plan_of(session, words)
+        if type(plan) is Read and not plan.is_large and not self._reads_in_threads:
+            plan = session.run(plan)
         if type(plan) is bytes:
             self._send_soon(plan)
-        elif type(plan) is Read and not plan.is_large and not self._reads_in_threads:
-            self._send_soon(session.run(plan))
         elif type(plan) is Write:
             self._waits = True
             self._received = len(data)
@@ -273,8 +273,8 @@ class RespConnection(asyncio.Protocol):
         for _ in range(COMMANDS_PER_TURN):
             plan = self._next_plan()
             if type(plan) is Read:
-                reply = session.run(plan)
-            elif type(plan) is bytes:
+                plan = session.run(plan)
+            if type(plan) is bytes:
                 reply = plan
             elif type(plan) is Change:
                 reply = session.change(plan)

@@ -15,7 +15,7 @@ import msgspec
 
 from holdfast import errors, wire
 from holdfast.compat.qless import Dialect
-from holdfast.engine.contract import Notice, Outcome
+from holdfast.engine.contract import Notice, Outcome, TooLong
 from holdfast.errors import (
     BatchTooLong,
     HoldfastError,
@@ -283,12 +283,15 @@ class RespSession:
 
     # --- replies ---------------------------------------------------------------------------------
 
-    def run(self, read: Read) -> bytes:
-        """Runs a read at once."""
+    def run(self, read: Read) -> bytes | Later:
+        """Runs a read at once; one that is too large for the loop is planned for a thread."""
         space, work, encode, _, kind, _, _ = read
         begin = _clock()
         try:
             reply = encode(work(self.dispatcher.turn_view.of(space)))
+        except TooLong:
+            self.dispatcher.large_reads.stopped(kind)
+            return self.read_later(read)
         except Exception as error:
             reply = self.failure(read, error)
         seconds = _clock() - begin

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
+from holdfast.engine.contract import TooLong
 from holdfast.errors import BadInput, ServerBusy, StoreFull, StoreUnusable, at_position
 from holdfast.limits import (
     DECODED_ON_LOOP_BYTES,
@@ -264,7 +265,10 @@ def read_at_once(found: Found) -> AtOnce | None:
             name, arguments
         ):
             return None
-        return dispatcher.read_on_loop(space, _read(api, request, operation, arguments), name)
+        try:
+            return dispatcher.read_on_loop(space, _read(api, request, operation, arguments), name)
+        except TooLong:
+            return None
 
     return answer
 
@@ -284,8 +288,7 @@ async def operation(api: HttpApi, request: HttpRequest, found: Found) -> HttpRes
         is_large = len(payload) > DECODED_ON_LOOP_BYTES
         return await _read_result(api, request, space, operation, arguments, is_large=is_large)
     is_small = len(payload) <= MAX_SMALL_REQUEST_BYTES
-    result = await _run(api, request, space, operation, arguments, is_small)
-    return answer(request, {"result": payloads.travelling(operation, result, is_json=is_json)})
+    return await _run(api, request, space, operation, arguments, is_small)
 
 
 async def _read_result(
@@ -317,11 +320,16 @@ def _read(
     def read(view: View) -> HttpResponse:
         written = encode(work(view))
         api.dispatcher.large_reads.answered(operation.full_name, len(written))
-        if request.content_type == MSGPACK:
-            return HttpResponse(_MSGPACK_RESULT + written, content_type=MSGPACK)
-        return HttpResponse(b'{"result":%b}' % written)
+        return _respond(written, request.content_type == MSGPACK)
 
     return read
+
+
+def _respond(written: bytes, is_msgpack: bool) -> HttpResponse:
+    """Returns an encoded result as the response."""
+    if is_msgpack:
+        return HttpResponse(_MSGPACK_RESULT + written, content_type=MSGPACK)
+    return HttpResponse(b'{"result":%b}' % written)
 
 
 async def _run(
@@ -331,9 +339,17 @@ async def _run(
     operation: Operation,
     arguments: Any,
     is_small: bool,
-) -> Any:
+) -> HttpResponse:
+    encode, is_msgpack = _encoder(request, operation), request.content_type == MSGPACK
     call = api.traced(request, operation.full_name, space.name)
-    running = api.dispatcher.run(space, operation, arguments, is_small=is_small, traced=call)
+    running = api.dispatcher.run(
+        space,
+        operation,
+        arguments,
+        is_small=is_small,
+        traced=call,
+        encode=lambda result: _respond(encode(result), is_msgpack),
+    )
     if operation.kind == "wait":
         running = api.while_connected(request, running)
     return await (running if call is None else ended_with(call, running))

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
+from holdfast.engine.contract import Reader
 from holdfast.error_text import did_you_mean, shown
 from holdfast.errors import InvalidTableSchema, TableUnavailable
 from holdfast.limits import MIN_COMPRESSED_BYTES
@@ -88,6 +89,14 @@ def expand(code: int, stored: bytes) -> bytes:
     if codec is None:
         raise _missing(code)
     return codec.expand(stored)
+
+
+def count_expanded(reader: Reader, size: int) -> None:
+    """Counts the bytes that a value was expanded to, if `reader` limits what is read: a few stored
+    kilobytes may be a page of megabytes."""
+    spend = getattr(reader, "spend", None)
+    if spend is not None:
+        spend(size)
 
 
 def _problem(preference: Mapping[str, Any]) -> str | None:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from holdfast.engine.contract import Reader
 from holdfast.keys import prefix_range
 from holdfast.limits import DEFAULT_PAGE_ROWS, MAX_INLINE_HASH_BYTES, MAX_PAGE_ROWS
-from holdfast.tables.compression import expand
+from holdfast.tables.compression import count_expanded, expand
 from holdfast.tables.layout import keys_of
 from holdfast.tables.page_tokens import forward_token
 from holdfast.tables.plan import Index, TablePlan, text_part
@@ -53,6 +53,7 @@ def fast_page(
             body = value[1:]
         elif header <= MAX_CODE:
             body = expand(header, value[1:])
+            count_expanded(reader, len(body))
         else:
             return None
         left -= len(body)

@@ -12,6 +12,7 @@ from holdfast.errors import InvalidTableQuery
 from holdfast.keys import after, prefix_range
 from holdfast.limits import MAX_PAGE_BYTES
 from holdfast.tables import row_codec
+from holdfast.tables.compression import count_expanded
 from holdfast.tables.etags import row_etag
 from holdfast.tables.layout import keys_of
 from holdfast.tables.page_tokens import Position, make_token, read_token
@@ -120,6 +121,8 @@ class ItemBuilder:
             if not row.is_live(now_ms):
                 return None
             body, expires_ms = row.body, row.expires_ms
+            if row.codec:
+                count_expanded(self._reader, len(body))
             if row.is_uncertain:
                 found = resolve(self._reader, self._plan, self._index, key, row, now_ms)
                 if found is None:

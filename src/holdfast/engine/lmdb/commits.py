@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import lmdb
 
-from holdfast.engine.contract import NotBegun, Notice, Outcome, Transaction
+from holdfast.engine.contract import NotBegun, Notice, Outcome, TooLong, Transaction
 from holdfast.engine.folder import WriteTurn
 from holdfast.engine.group_commit import CommitRequest, Work
 from holdfast.engine.lmdb.disk_reserve import Reserve, makes_room
@@ -30,7 +30,6 @@ from holdfast.engine.lmdb.write_buffers import (
     NO_WRITES,
     CommittedBuffer,
     ShortBuffer,
-    TooLong,
     TransactionBuffer,
     assume_a_listener,
 )

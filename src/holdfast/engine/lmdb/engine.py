@@ -30,6 +30,7 @@ from holdfast.engine.lmdb import backup, file_checks
 from holdfast.engine.lmdb.commits import Commits
 from holdfast.engine.lmdb.environment import DATA_FILE, explain
 from holdfast.engine.lmdb.open_store import OpenStore, never_finalize
+from holdfast.engine.lmdb.short_views import ShortReads, ShortUnflushedView
 from holdfast.engine.lmdb.transaction import LmdbView
 from holdfast.engine.lmdb.write_buffers import UnflushedView
 from holdfast.engine.notices import notice_filter
@@ -41,7 +42,7 @@ from holdfast.errors import (
     StoreForked,
     StoreUnusable,
 )
-from holdfast.limits import CHECKPOINT_SECONDS, SOUND_PAGES_SECONDS
+from holdfast.limits import CHECKPOINT_SECONDS, MAX_READ_ON_LOOP_BYTES, SOUND_PAGES_SECONDS
 
 T = TypeVar("T")
 
@@ -156,6 +157,9 @@ class LmdbEngine:
 
     def view(self, *, space: bytes = b"", guard: Guard | None = None) -> "_View":
         return _View(self, space, guard)
+
+    def short_view(self, *, space: bytes = b"", guard: Guard | None = None) -> "_ShortView":
+        return _ShortView(self, space, guard)
 
     def read(
         self,
@@ -373,6 +377,8 @@ class _View(LmdbView):
 
     __slots__ = ("_engine", "_guard", "_snapshot", "_waiting")
 
+    _unflushed: type[UnflushedView] = UnflushedView
+
     def __init__(self, engine: LmdbEngine, space: bytes, guard: Guard | None) -> None:
         self._engine = engine
         self._guard = guard
@@ -391,7 +397,7 @@ class _View(LmdbView):
             if (
                 waiting is not None and waiting.above == snapshot
             ):  # the snapshot lacks these commits
-                view = UnflushedView(self, waiting)
+                view = self._unflushed(self, waiting)
                 if guard is not None and view.get(guard.key) is not None:
                     guard.refuse(view)
                 return view
@@ -431,6 +437,18 @@ class _View(LmdbView):
             self._txn.abort()
         if error is not None and isinstance(error, lmdb.Error):
             raise self._engine.explained(error) from error
+
+
+class _ShortView(ShortReads, _View):
+    """A view that raises `TooLong` when it has read more than `left` bytes."""
+
+    __slots__ = ()
+
+    _unflushed = ShortUnflushedView
+
+    def __init__(self, engine: LmdbEngine, space: bytes, guard: Guard | None) -> None:
+        _View.__init__(self, engine, space, guard)
+        self.left = MAX_READ_ON_LOOP_BYTES
 
 
 def _close_in_forked_children(engine: LmdbEngine) -> None:

@@ -15,8 +15,8 @@ from holdfast.limits import MAX_VALUE_BYTES
 
 LONG_KEYS: Final = LongKeys(511)  # LMDB's own limit
 _WHOLE: Final = LONG_KEYS.whole
-_PAIRS_AT_ONCE: Final = 128  # that a short scan of a view reads before it yields the first
-_SMALL: Final = 1 << 13  # bytes, at most, of each value among them
+PAIRS_AT_ONCE: Final = 128  # that a scan of a view reads before it yields the first
+SMALL_BYTES: Final = 1 << 13  # at most, of each value among them
 
 
 class LmdbReader:
@@ -49,29 +49,24 @@ class LmdbReader:
         if limit == 1:
             only = self.first(begin, end, reverse)
             return iter(()) if only is None else iter((only,))
-        if (
-            limit is None
-            or not 0 < limit <= _PAIRS_AT_ONCE
-            or reverse
-            or len(begin) >= _WHOLE
-            or len(end) >= _WHOLE
-        ):
+        if limit is None or limit <= 0 or reverse or len(begin) >= _WHOLE or len(end) >= _WHOLE:
             return self._one_by_one(begin, end, limit, reverse)
-        # A short scan of a snapshot: a list costs a third of a generator.
+        # A scan of a snapshot with a limit: a list costs a third of a generator.
         found: list[tuple[bytes, bytes]] = []
         cursor = self._txn.cursor()
         if not cursor.set_range(begin):
             return iter(found)
-        for pair in islice(cursor, limit):
+        for pair in islice(cursor, PAIRS_AT_ONCE if limit > PAIRS_AT_ONCE else limit):
             place, value = pair
             if place >= end:
                 return iter(found)
-            if len(value) > _SMALL or len(place) >= _WHOLE:
+            if len(value) > SMALL_BYTES or len(place) >= _WHOLE:
                 break
             found.append(pair)
         else:
-            return iter(found)
-        # A long key, or large values: read the rest one by one.
+            if limit <= PAIRS_AT_ONCE or len(found) < PAIRS_AT_ONCE:
+                return iter(found)
+        # A long key, large values, or many pairs: read the rest one by one.
         begin = found[-1][0] + b"\0" if found else begin
         return chain(found, self._one_by_one(begin, end, limit - len(found), False))
 
@@ -217,7 +212,9 @@ class OnlyReads:
 class LmdbView(OnlyReads, LmdbReader):
     """A view: a reader that can't write."""
 
-    __slots__ = ()
+    __slots__ = ("left",)
+
+    left: int  # bytes that a short view may still read; see short_views.py
 
 
 def _only_reads(asked: str) -> ViewOnlyReads:

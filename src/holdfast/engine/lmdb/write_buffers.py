@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 import lmdb
 
-from holdfast.engine.contract import COUNTER, Notice, Outcome, Reader
+from holdfast.engine.contract import COUNTER, Notice, Outcome, Reader, TooLong
 from holdfast.engine.lmdb.redo_log import BEGIN, NewRecords, Writes
 from holdfast.engine.lmdb.transaction import LmdbReader, LmdbView, OnlyReads
 from holdfast.engine.notices import bytes_of
@@ -193,10 +193,6 @@ class TransactionBuffer(WriteBuffer):
                     self.delete(key)
                 return
         super().clear(begin, end)
-
-
-class TooLong(BaseException):
-    """A transaction takes longer than the calling thread may be blocked."""
 
 
 class ShortBuffer(TransactionBuffer):

@@ -70,6 +70,9 @@ class RemoteEngine:
     def view(self, *, space: bytes = b"", guard: Guard | None = None) -> RemoteView:
         return self._views.open(space, guard)
 
+    def short_view(self, *, space: bytes = b"", guard: Guard | None = None) -> RemoteView:
+        return self._views.open(space, guard)  # a thread that must not be held up reads elsewhere
+
     def read(
         self,
         work: Callable[[Reader], T],

@@ -1,0 +1,58 @@
+"""Operations of several transactions: their results are encoded in the threads that they run in."""
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.operations import Operation
+from holdfast.server import payloads
+from holdfast.server.commands import plan_of
+from holdfast.server.dispatcher import Dispatcher
+from holdfast.server.resp_session import Later, RespSession
+from tests.server.test_direct_answers import Connected, request, run_on_server
+
+
+def test_over_resp_the_loop_gets_an_encoded_result(tmp_path: Path) -> None:
+    async def use(dispatcher: Dispatcher) -> None:
+        session = RespSession(dispatcher, lambda data: None)
+        later = plan_of(session, [b"ADMIN.SPACES", b"{}"])
+        assert isinstance(later, Later)
+
+        reply = await later.start()
+
+        assert isinstance(reply, bytes)
+        assert reply.startswith(b"$")
+        assert later.encode(reply) is reply
+
+    run_on_server(tmp_path, use)
+
+
+def test_over_http_the_result_is_encoded_in_a_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoded: list[tuple[str, bool]] = []
+    encoder = payloads.encoder
+
+    def recording(operation: Operation, **options: Any) -> Any:
+        encode = encoder(operation, **options)
+
+        def record(result: Any) -> bytes:
+            is_on_loop = threading.current_thread() is threading.main_thread()
+            encoded.append((operation.full_name, is_on_loop))
+            return encode(result)
+
+        return record
+
+    monkeypatch.setattr(payloads, "encoder", recording)
+
+    async def use(dispatcher: Dispatcher) -> None:
+        connected = Connected(dispatcher)
+        for path in ("/default/admin/spaces", "/default/jobs/length"):
+            body = b"{}" if "admin" in path else b'{"queue":"emails"}'
+            answer = await connected.say(request(body, path=path))
+            assert answer.startswith(b"HTTP/1.1 200 ")
+
+    run_on_server(tmp_path, use)
+    assert encoded == [("admin.spaces", False), ("jobs.length", True)]
