@@ -607,6 +607,7 @@ MAX_LOGIN_RECORDS: Final = 10_000  # addresses and names with wrong passwords; a
 # a signal that comes sooner is a copy of the first: `make` forwards what its process group received
 SECOND_SIGNAL_SECONDS: Final = 0.1
 STREAM_PIECE_BYTES: Final = 64 * 1024  # of a dump or an export, written and sent in one piece
+STREAMED_AT_ONCE_BYTES: Final = 256 * 1024  # of a stream over HTTP; a larger part is sent in pieces
 STREAM_STEP_BYTES: Final = 4 * 1024 * 1024  # events of a stream that are held and sent at once
 
 # --- dashboard ----------------------------------------------------------------------------------

@@ -1,10 +1,15 @@
 """Streams over HTTP: events that come in, notices that go out."""
 
+import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
+from typing import Any
 
 import pytest
 
+from holdfast.limits import STREAMED_AT_ONCE_BYTES
+from holdfast.server.http_exchange import HttpRequest, HttpResponse, send_response
+from holdfast.server.loop_turns import LoopTurns
 from tests.server.http_fixtures import server
 from tests.server.serving import Reply, Server, serving
 
@@ -193,3 +198,30 @@ def test_a_server_that_stops_ends_its_streams_and_its_waits(
         assert wait.getresponse().status in (200, 503)  # no job, or no answer any more
         stream.close()
         wait.close()
+
+
+def test_a_large_part_of_a_stream_is_sent_in_pieces() -> None:
+    parts = [b"", b"a" * 10, b"b" * (2 * STREAMED_AT_ONCE_BYTES + 1), b"c"]
+
+    async def stream() -> AsyncGenerator[bytes]:
+        for part in parts:
+            yield part
+
+    async def sent() -> list[bytes]:
+        messages: list[Any] = []
+
+        async def keep(message: Any) -> None:
+            messages.append(message)
+
+        async def receive() -> Any:
+            await asyncio.Event().wait()
+
+        scope = {"method": "GET", "path": "/", "query_string": b"", "headers": []}
+        turns = LoopTurns(asyncio.get_running_loop())
+        await send_response(HttpRequest(scope, receive), HttpResponse(stream()), keep, turns)
+        return [message["body"] for message in messages[1:]]
+
+    bodies = asyncio.run(sent())
+
+    assert b"".join(bodies) == b"".join(parts)
+    assert [len(body) for body in bodies] == [10, *[STREAMED_AT_ONCE_BYTES] * 2, 1, 1, 0]

@@ -19,7 +19,12 @@ from holdfast.dashboard import copied_commands, templates
 from holdfast.dashboard.menu import menu
 from holdfast.dashboard.sessions import LoginSession
 from holdfast.errors import BadInput
-from holdfast.limits import DECODED_ON_LOOP_BYTES, MAX_FORM_BYTES, MAX_FORM_FIELDS
+from holdfast.limits import (
+    DECODED_ON_LOOP_BYTES,
+    LARGE_PIECE_BYTES,
+    MAX_FORM_BYTES,
+    MAX_FORM_FIELDS,
+)
 from holdfast.operations import Operation, find
 from holdfast.server import payloads
 from holdfast.server.auth import Identity
@@ -241,12 +246,33 @@ def number_of(name: str, text: str) -> float | None:
 
 def as_csv(header: Sequence[str] | None, rows: Iterable[Sequence[Any]]) -> bytes:
     """Returns rows as CSV; without a header, those that continue others."""
+    parts: list[bytes] = []
     written = io.StringIO()
     writer = csv.writer(written, lineterminator="\r\n")
     if header is not None:
         writer.writerow(header)
-    writer.writerows([_cell(value) for value in row] for row in rows)
-    return written.getvalue().encode(errors="replace")
+    for row in rows:
+        cells = [_cell(value) for value in row]
+        is_large = any(isinstance(cell, str) and len(cell) > LARGE_PIECE_BYTES for cell in cells)
+        if not is_large:
+            writer.writerow(cells)
+        # In pieces: Python's lock is held while one is made, even in a thread.
+        if is_large or written.tell() > LARGE_PIECE_BYTES:
+            parts.append(written.getvalue().encode(errors="replace"))
+            written.seek(0)
+            written.truncate()
+        if is_large:
+            parts.append(",".join(map(_quoted, cells)).encode(errors="replace") + b"\r\n")
+    parts.append(written.getvalue().encode(errors="replace"))
+    return b"".join(parts)
+
+
+def _quoted(cell: Any) -> str:
+    """Returns a cell as `csv` writes it, which looks at each letter of a long text by itself."""
+    text = "" if cell is None else str(cell)
+    if any(letter in text for letter in ',"\r\n'):
+        return '"' + text.replace('"', '""') + '"'
+    return text
 
 
 def _cell(value: Any) -> Any:

@@ -49,6 +49,7 @@ from holdfast.limits import (
     MIN_GZIP_THREAD_BYTES,
     MIN_REQUEST_BYTES_PER_SECOND,
     STALLED_EXCHANGE_SECONDS,
+    STREAMED_AT_ONCE_BYTES,
 )
 from holdfast.server import bigints
 from holdfast.server.client_limits import MemoryBudget
@@ -349,11 +350,16 @@ async def _send_stream(
     gone = asyncio.ensure_future(request.disconnected())
     try:
         while (part := await _next_part(body, gone)) is not None:
-            message = {"type": "http.response.body", "body": part, "more_body": True}
-            if len(part) > LARGE_PIECE_BYTES:
-                await turns.wait_for_time(request.peer)
-                turns.note_sent(len(part))
-            await asyncio.wait_for(send(message), STALLED_EXCHANGE_SECONDS)
+            # The chunks are copied, and one of many megabytes would take too long.
+            for begin in range(0, len(part), STREAMED_AT_ONCE_BYTES):
+                piece = part[begin : begin + STREAMED_AT_ONCE_BYTES]
+                message = {"type": "http.response.body", "body": piece, "more_body": True}
+                if len(piece) > LARGE_PIECE_BYTES:
+                    await turns.wait_for_time(request.peer)
+                    turns.note_sent(len(piece))
+                await asyncio.wait_for(send(message), STALLED_EXCHANGE_SECONDS)
+                if gone.done():
+                    break
         if not gone.done():
             await send({"type": "http.response.body", "body": b""})
     finally:

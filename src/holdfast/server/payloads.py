@@ -22,6 +22,7 @@ from holdfast.error_text import nearest
 from holdfast.errors import BadInput, HoldfastError
 from holdfast.operations import OPERATIONS, Operation
 from holdfast.server import bigints
+from holdfast.server.piecewise_encoding import Encode, in_pieces
 from holdfast.tables.json_parser import exact_number
 
 _UNKNOWN: Final = re.compile(r"Object contains unknown field `(.*)`")
@@ -139,10 +140,18 @@ def encoder(
 ) -> Callable[[Any], bytes]:
     """Returns the encoder of an operation's results."""
     if not is_json:
-        return msgspec.msgpack.encode
-    encode = bigints.encode if integers_as_text else msgspec.json.encode
+        return _of_lists(operation, msgspec.msgpack.encode, msgspec.msgpack.encode)
+    plain = bigints.encode if integers_as_text else msgspec.json.encode
+    encode = _of_lists(operation, plain, msgspec.json.encode)
     if operation.declaration.holds_entities:
         return lambda result: encode(_written(result))
+    return encode
+
+
+def _of_lists(operation: Operation, encode: Encode, join: Encode) -> Encode:
+    """Returns the encoder for an operation whose result may be a list or a page."""
+    if "list[" in str(operation.result) or "Page" in str(operation.result):
+        return in_pieces(encode, join)
     return encode
 
 
@@ -179,7 +188,7 @@ def exact_encoder(operation: Operation) -> Callable[[Any], bytes]:
         except OverflowError:  # the data of a job may hold an integer of any size
             return exact_msgpack.encode(exact_msgpack.replaced(result))
 
-    return encode
+    return _of_lists(operation, encode, msgspec.msgpack.encode)
 
 
 # Their results hold rows, in the form that an argument chooses.

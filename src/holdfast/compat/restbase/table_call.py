@@ -22,6 +22,7 @@ from holdfast.server import bigints
 from holdfast.server.call_tracing import TracedCall
 from holdfast.server.http import HttpApi
 from holdfast.server.http_exchange import JSON, HttpRequest, HttpResponse
+from holdfast.server.piecewise_encoding import in_pieces
 from holdfast.store import Space, Tx
 from holdfast.tables import EVERY_DOMAIN, StoreTables, catalogue, etags
 from holdfast.tables.domains import no_rows
@@ -194,9 +195,8 @@ def rows_response(call: TableCall, content: Any, status: int) -> HttpResponse:
 
 def encode_rows(call: TableCall, content: Any) -> bytes:
     """Returns rows as JSON, in the form of integers that the client wants."""
-    if call.request.integers_as_text:
-        return bigints.encode(content)
-    return msgspec.json.encode(content)
+    encode = bigints.encode if call.request.integers_as_text else msgspec.json.encode
+    return in_pieces(encode, msgspec.json.encode)(content)
 
 
 def with_etag(call: TableCall, response: HttpResponse, etag: str) -> HttpResponse:
