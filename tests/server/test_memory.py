@@ -56,19 +56,44 @@ def test_what_was_in_use_the_first_time_is_returned_later_but_more_and_more_rare
     assert [number for number, is_returned in enumerate(seen) if is_returned] == [1, 9, 25, 57]
 
 
+class Collector:
+    """Notes what it is told to do, and how many blocks it would look at."""
+
+    def __init__(self, *blocks: int) -> None:
+        self.blocks = blocks[0] * 1_000
+        self.frozen = self.blocks
+        self.number = 0  # of the look
+        self.done: list[tuple[int, str]] = []
+        self.replaced = 0  # frozen objects that are gone
+        self.most = 0  # blocks that a collection has looked at, besides those of the start
+        self._garbage = Garbage(lambda: self.blocks, self)
+        self.look(*blocks[1:])
+
+    def look(self, *blocks: int) -> None:
+        for self.number, size in enumerate(blocks):
+            self.blocks = size * 1_000
+            self._garbage.collect()
+
+    def collect(self) -> None:
+        self.done.append((self.number, "collect"))
+        self.most = max(self.most, self.blocks - self.frozen)
+
+    def freeze(self) -> None:
+        self.done.append((self.number, "freeze"))
+        self.frozen = self.blocks
+
+    def get_freeze_count(self) -> int:
+        return self.frozen - self.replaced
+
+    def unfreeze(self) -> None:
+        self.done.append((self.number, "unfreeze"))
+        self.frozen = 500_000
+
+
 def collections(*blocks: int) -> list[int]:
-    """Looks at a process with so many pieces of memory, in thousands, and collects when told to:
-    the numbers of the looks at which that was."""
-    sizes = iter(blocks)
-    current = [next(sizes)]
-    garbage = Garbage(lambda: current[0] * 1_000)
-    seen = []
-    for number, size in enumerate(sizes):
-        current[0] = size
-        if garbage.is_to_be_collected():
-            seen.append(number)
-            garbage.collected()
-    return seen
+    """Looks at a process of so many thousand blocks, one after the other; returns the numbers of
+    the looks at which garbage was collected."""
+    return [number for number, what in Collector(*blocks).done if what == "collect"]
 
 
 def test_garbage_is_collected_once_when_a_process_has_grown() -> None:
@@ -83,17 +108,43 @@ def test_what_a_flood_has_left_is_collected_after_it() -> None:
     assert collections(500, 3_000, 3_000, 600, 600) == [2]
 
 
-def test_a_process_that_stays_large_is_looked_at_after_a_minute_and_when_it_has_grown_again() -> (
-    None
-):
-    assert collections(500, *[1_500] * 100, *[1_600] * 100, *[1_800] * 60) == [59, 259]
+def test_objects_of_a_process_that_stays_large_are_frozen_and_not_looked_at() -> None:
+    seen = Collector(500, *[3_000] * 100, *[3_700] * 10, 3_100, *[3_000] * 10, *[3_900] * 100)
+
+    assert seen.done == [(59, "freeze"), (180, "freeze")]
+    assert seen.most == 0
 
 
-def test_a_process_of_few_objects_is_collected_in_a_moment() -> None:
-    blocks = [500_000]
-    garbage = Garbage(lambda: blocks[0])
+def test_what_comes_after_frozen_objects_is_collected_as_at_the_start() -> None:
+    seen = Collector(500, *[900] * 60, *[1_030] * 10)
 
-    blocks[0] = 600_000
-    assert garbage.is_quickly_collected()
-    blocks[0] = 3_000_000
-    assert not garbage.is_quickly_collected()
+    assert seen.done == [(59, "freeze"), (60, "collect")]
+    assert seen.most == 130_000
+
+
+def test_objects_that_have_replaced_frozen_ones_are_not_looked_at() -> None:
+    collector = Collector(500, *[3_000] * 60)
+    collector.replaced = 2_000_000
+    collector.look(2_000, 3_050)
+
+    assert [what for _, what in collector.done] == ["freeze"]
+
+    collector.look(*[3_050] * 60)
+    assert [what for _, what in collector.done] == ["freeze", "freeze"]
+
+
+def test_frozen_objects_are_collected_when_the_process_is_small_again() -> None:
+    seen = Collector(500, *[3_000] * 60, 2_000, 600, 600)
+
+    thawed = [(61, "unfreeze"), (61, "collect"), (61, "freeze")]
+    assert seen.done == [(59, "freeze"), *thawed]
+    assert seen.most == 100_000
+
+
+def test_a_process_that_has_grown_anyway_is_collected_if_it_has_few_objects() -> None:
+    collector = Collector(500, 510)
+    collector._garbage.collect(is_worthwhile=True)
+    collector.blocks = 3_000_000
+    collector._garbage.collect(is_worthwhile=True)
+
+    assert collector.done == [(0, "collect")]

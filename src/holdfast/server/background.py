@@ -8,7 +8,6 @@ spaces.
 """
 
 import asyncio
-import gc
 import heapq
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -64,11 +63,7 @@ async def sweep(dispatcher: Dispatcher) -> None:
                         dispatcher.authenticator.refresh(users)
                     await loop.run_in_executor(thread, sweeper.round)
                     is_large = memory.is_to_be_returned()
-                    if garbage.is_to_be_collected() or (
-                        is_large and garbage.is_quickly_collected()
-                    ):
-                        gc.collect()  # on the loop: most of it is the loop's
-                        garbage.collected()
+                    garbage.collect(is_worthwhile=is_large)  # on the loop: most of it is its own
                     if is_large:
                         await loop.run_in_executor(thread, return_memory)
                         memory.returned()

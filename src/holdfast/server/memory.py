@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from holdfast.limits import MAPPED_MEMORY_BYTES, SWITCH_SECONDS
 from holdfast.server.back_pressure import BackPressure
@@ -82,35 +82,69 @@ class Garbage:
     """Decides when the collector looks at all objects, for which every client waits.
 
     Python would do so in the middle of a flood, when a million values of requests are in use: that
-    took 270 ms. So it is done only if the process has at least a quarter more memory blocks than
-    after the last time, or if there are few; and then when it has shrunk again, or stays large for
-    long.
+    took 270 ms. So it is done only while there are few objects, and if the process has at least a
+    quarter more memory blocks than after the last time. If it stays large for long, its objects are
+    frozen, which takes no time: from then on the collector looks at newer ones only. They are
+    thawed, and collected, when the process is small again.
     """
 
-    def __init__(self, blocks: Callable[[], int] = sys.getallocatedblocks) -> None:
+    def __init__(
+        self,
+        blocks: Callable[[], int] = sys.getallocatedblocks,
+        collector: Any = gc,
+    ) -> None:
         self._blocks = blocks
-        self._first = self._least = blocks()  # objects that existed at the start are frozen
+        self._collector = collector
+        self._first = blocks()  # objects that existed at the start are frozen
+        self._frozen = self._least = self._first  # blocks when objects were last frozen, collected
+        self._frozen_objects = 0  # when objects of a large process were last frozen
         self._looks = 0
 
-    def is_to_be_collected(self) -> bool:
-        """Returns whether a collection is worthwhile, and this is a good time; asked from time to
-        time."""
+    def collect(self, *, is_worthwhile: bool = False) -> None:
+        """Collects garbage if there may be much of it, or if it `is_worthwhile`, as in a process
+        that has grown, and if that takes only a moment; called from time to time."""
         blocks = self._blocks()
         self._least = min(self._least, blocks)
-        if blocks - self._least <= max(_GROWN_BLOCKS, (self._least - self._first) // 4):
+        if self._frozen > self._first and blocks - self._first <= _FEW_BLOCKS:
+            self._thaw()
+        elif blocks - self._least > max(_GROWN_BLOCKS, (self._least - self._first) // 4):
+            self._looks += 1
+            if self._are_few(blocks):
+                self._collect()
+            elif self._looks >= _GARBAGE_PATIENCE:
+                self._freeze()
+        else:
             self._looks = 0
+            if is_worthwhile and self._are_few(blocks):
+                self._collect()
+
+    def _are_few(self, blocks: int) -> bool:
+        """Returns whether a collection takes only a moment: whether few objects were made since the
+        last ones were frozen, in addition to those or in their place."""
+        if blocks - self._frozen > _FEW_BLOCKS:
             return False
-        self._looks += 1
-        return self.is_quickly_collected() or self._looks >= _GARBAGE_PATIENCE
+        if self._frozen == self._first:
+            return True
+        gone: int = self._frozen_objects - self._collector.get_freeze_count()
+        return gone <= _FEW_BLOCKS
 
-    def is_quickly_collected(self) -> bool:
-        """Returns whether there are so few objects that a collection takes only a moment: a process
-        that has grown anyway may hold a few large ones in cycles."""
-        return self._blocks() - self._first <= _FEW_BLOCKS
-
-    def collected(self) -> None:
-        """Notes that all garbage is gone: the rest is in use for now."""
+    def _collect(self) -> None:
+        self._collector.collect()
         self._least, self._looks = self._blocks(), 0
+
+    def _freeze(self) -> None:
+        self._collector.freeze()
+        self._frozen = self._least = self._blocks()
+        self._frozen_objects = self._collector.get_freeze_count()
+        self._looks = 0
+
+    def _thaw(self) -> None:
+        """Collects what was frozen, and freezes what is still in use: among it are the objects of
+        the start."""
+        self._collector.unfreeze()
+        self._collect()
+        self._collector.freeze()
+        self._frozen = self._first
 
 
 def prepare_process() -> None:
