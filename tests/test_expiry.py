@@ -49,6 +49,12 @@ class Space:
         at = self.clock() + seconds
         return self.transact(lambda tx: schedule(tx, at, kind, subject))
 
+    def begin_work(self, subject: bytes) -> None:
+        self.transact(lambda tx: expiry.begin_work(tx, "thing", subject))
+
+    def due_next(self) -> float | None:
+        return self.read(expiry.next_due)
+
     def sweep(self, *, limit: int = EXPIRED_PER_WRITE) -> int:
         removers: dict[str, Remover] = {"thing": self.remove}
         before = self.removed
@@ -194,6 +200,54 @@ def test_stubborn_entries_do_not_starve_those_behind_them(space: Space) -> None:
     assert dealt_with == [4, 4, 4, 4, 4, 1, 0]
     assert space.removed == [*sorted(space.stubborn), b"willing"]
     assert space.entries() == 20
+
+
+YEARS = 10 * 365 * 86_400.0
+
+
+def test_work_that_a_clock_ahead_has_begun_or_continued_goes_on(space: Space) -> None:
+    space.stubborn = {b"begun", b"continued"}
+    space.begin_work(b"continued")
+    space.clock.advance(seconds=YEARS)
+    space.begin_work(b"begun")
+    space.sweep()
+    space.clock.advance(seconds=-YEARS)
+    space.removed.clear()
+
+    space.sweep()
+    space.stubborn = set()
+    space.clock.advance(seconds=EXPIRY_RETRY_MS / 1_000)
+    assert space.due_next() == space.clock()
+    space.sweep()
+
+    assert space.removed == [b"begun", b"continued"] * 2
+    assert space.entries() == 0
+
+
+def test_a_step_of_work_waits_for_its_time_and_does_not_hide_what_is_due(space: Space) -> None:
+    space.stubborn = {b"work %d" % number for number in range(8)}
+    for subject in sorted(space.stubborn):
+        space.begin_work(subject)
+    space.schedule(0.001, b"thing")
+    assert space.sweep(limit=8) == 8
+    space.clock.advance(seconds=0.001)
+    space.removed.clear()
+
+    assert (space.sweep(limit=8), space.sweep(limit=8)) == (1, 0)
+    assert space.removed == [b"thing"]
+    space.clock.advance(seconds=EXPIRY_RETRY_MS / 1_000)
+    assert space.sweep(limit=8) == 8
+
+
+def test_where_entries_are_stored_is_a_promise(space: Space) -> None:
+    """A step of work is stored 2^50 ms before its time; older versions take it for overdue."""
+    due_ms = space.schedule(0, b"thing")
+    space.begin_work(b"work")
+
+    assert space.read(lambda view: [key for key, _ in view.scan(*prefix_range(SPACE))]) == [
+        SPACE + pack(0, due_ms - 2**50, "thing", b"work"),
+        SPACE + pack(0, due_ms, "thing", b"thing"),
+    ]
 
 
 def test_an_unknown_kind_is_kept_for_who_knows_it_and_blocks_nobody(space: Space) -> None:

@@ -4,6 +4,7 @@ Below (space, 0), one entry for everything that expires:
 
 (None,)                     -> nothing  the space has been dropped: nobody may write to it
 (due_ms, kind, subject)     -> nothing  at `due_ms` the remover of `kind` is called with `subject`
+(due_ms - 2^50, ...)        -> nothing  the same for a step of work, such as the build of an index
 
 A layer hides expired data at once, by `is_expired` on its own record, and schedules an entry
 for the removal. `sweep` calls the removers of what is due, a few at a time: after each write of a
@@ -11,6 +12,10 @@ library, and in a loop in the server.
 
 A remover checks that its subject really is due, because its expiry may have been moved and old
 entries may be left over. It removes in a bounded step and returns True when nothing is left to do.
+
+Work that is done in steps, as soon as possible, begins with `begin_work`. Its entries come before
+all others, so that `sweep` sees them whatever the clock was when they were written: one that was
+written by a clock ahead is due.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,6 +27,7 @@ from holdfast.engine.contract import Notice, Reader, Transaction
 from holdfast.errors import BadInput, Conflict, RemovalFailed, StoreUnusable, UnknownSpace
 from holdfast.keys import after, pack_bytes, pack_int, pack_str, prefix_range, unpack
 from holdfast.limits import (
+    CLOCK_AHEAD_SECONDS,
     EXPIRED_PER_WRITE,
     EXPIRY_RETRY_MS,
     FAILED_REMOVAL_RETRY_MS,
@@ -34,6 +40,7 @@ __all__ = [
     "UNKNOWN_KIND_TOPIC",
     "Due",
     "Remover",
+    "begin_work",
     "cancel",
     "dropped_key",
     "due",
@@ -54,6 +61,8 @@ REMOVAL_FAILED_TOPIC: Final = "expiry.removal_failed"  # its payload is JSON: ki
 LAYER: Final = 0  # the first part of every key below a space; expiry comes before every layer
 _CODE: Final = pack_int(LAYER)
 _DROPPED: Final = _CODE + b"\x01"  # (0, None): None sorts before every due_ms
+_WORK_MS: Final = 1 << 50  # 35,000 years: steps of work are stored so long before they are due
+_AHEAD_MS: Final = round(CLOCK_AHEAD_SECONDS * 1_000)
 
 
 class Due(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,6 +71,11 @@ class Due(msgspec.Struct, frozen=True, kw_only=True):
     due_ms: int
     kind: str
     subject: bytes
+    is_work: bool = False  # a step of work, and not the end of something
+
+    def is_due(self, now_ms: int) -> bool:
+        """Returns whether its time has come, or was set by a clock ahead."""
+        return self.due_ms <= now_ms or (self.is_work and self.due_ms > now_ms + _AHEAD_MS)
 
 
 # --- time -------------------------------------------------------------------------------------
@@ -103,6 +117,14 @@ def schedule(tx: Transaction, at: float, kind: str, subject: bytes) -> int:
     return due_ms
 
 
+def begin_work(tx: Transaction, kind: str, subject: bytes) -> None:
+    """Schedules calls of the remover of `kind` with `subject`, from now on until it returns True.
+
+    Writes 1 key.
+    """
+    tx.put(_entry(tx.space, to_ms(tx.now) - _WORK_MS, kind, subject), b"")
+
+
 def cancel(tx: Transaction, at: float, kind: str, subject: bytes) -> None:
     """Cancels what was scheduled with the same arguments, if anything was.
 
@@ -114,16 +136,18 @@ def cancel(tx: Transaction, at: float, kind: str, subject: bytes) -> None:
 def due(reader: Reader, limit: int) -> list[Due]:
     """Returns what is due at `reader.now`, longest due first, at most `limit`. Reads as many
     keys."""
-    begin = after(dropped_key(reader.space))
-    pairs = reader.scan(begin, _end_of_due(reader.space, to_ms(reader.now)), limit=limit)
-    return [_read(reader.space, key) for key, _ in pairs]
+    begin, now_ms = after(dropped_key(reader.space)), to_ms(reader.now)
+    pairs = reader.scan(begin, _end_of_due(reader.space, now_ms), limit=limit)
+    entries = [_read(reader.space, key) for key, _ in pairs]
+    return [entry for entry in entries if entry.is_due(now_ms)]
 
 
 def next_due(reader: Reader) -> float | None:
     """Returns when something is due next, in seconds; None if nothing expires. Reads 1 key."""
     begin, end = after(dropped_key(reader.space)), prefix_range(reader.space + _CODE)[1]
     for key, _ in reader.scan(begin, end, limit=1):
-        return _read(reader.space, key).due_ms / 1_000
+        entry = _read(reader.space, key)
+        return reader.now if entry.is_due(to_ms(reader.now)) else entry.due_ms / 1_000
     return None
 
 
@@ -149,17 +173,17 @@ def sweep(
         return 0
     if entries[0] == dropped_key(tx.space):
         raise _dropped()
-    for key in entries:
-        entry = _read(tx.space, key)
+    found = _due_among(tx, entries, now_ms, limit)
+    for entry in found:
         # Before the call, because a remover may schedule the same subject again, at any time.
-        tx.delete(key)
+        tx.delete(_key_of(tx.space, entry))
         remover = removers.get(entry.kind)
         if remover is None:
             _postpone(tx, entry, now_ms + UNKNOWN_EXPIRY_RETRY_MS)
             tx.after_commit(Notice(UNKNOWN_KIND_TOPIC, entry.kind.encode()))
         elif not _call(remover, tx, entry):
             _postpone(tx, entry, now_ms + EXPIRY_RETRY_MS)
-    return len(entries)
+    return len(found)
 
 
 def postpone_failed(tx: Transaction, failure: RemovalFailed) -> None:
@@ -168,7 +192,7 @@ def postpone_failed(tx: Transaction, failure: RemovalFailed) -> None:
     For a separate transaction, once that of the sweep has been undone. Reads 1 key, writes 2.
     """
     entry: Due = failure.entry
-    key = _entry(tx.space, entry.due_ms, entry.kind, entry.subject)
+    key = _key_of(tx.space, entry)
     # Another process may have removed it meanwhile, or emptied the space.
     if tx.get(key) is None:
         return
@@ -220,8 +244,24 @@ def _call(remover: Remover, tx: Transaction, entry: Due) -> bool:
         raise RemovalFailed(f"the removal of a {entry.kind!r} failed", entry=entry) from error
 
 
+def _due_among(tx: Transaction, keys: list[bytes], now_ms: int, limit: int) -> list[Due]:
+    """Returns the entries that are due. Steps of work that are not due yet may hide others."""
+    entries = [_read(tx.space, key) for key in keys]
+    found = [entry for entry in entries if entry.is_due(now_ms)]
+    if len(found) < len(entries) == limit:
+        begin, end = tx.space + _CODE + pack_int(0), _end_of_due(tx.space, now_ms)
+        others = [key for key, _ in tx.scan(begin, end, limit=limit - len(found))]
+        found += [_read(tx.space, key) for key in others if key not in keys]
+    return found
+
+
 def _postpone(tx: Transaction, entry: Due, until_ms: int) -> None:
-    tx.put(_entry(tx.space, until_ms, entry.kind, entry.subject), b"")
+    tx.put(_key_of(tx.space, msgspec.structs.replace(entry, due_ms=until_ms)), b"")
+
+
+def _key_of(space: bytes, entry: Due) -> bytes:
+    stored_ms = entry.due_ms - _WORK_MS if entry.is_work else entry.due_ms
+    return _entry(space, stored_ms, entry.kind, entry.subject)
 
 
 def _entry(space: bytes, due_ms: int, kind: str, subject: bytes) -> bytes:
@@ -233,5 +273,7 @@ def _end_of_due(space: bytes, now_ms: int) -> bytes:
 
 
 def _read(space: bytes, key: bytes) -> Due:
-    due_ms, kind, subject = unpack(key, len(space) + len(_CODE))
-    return Due(due_ms=due_ms, kind=kind, subject=subject)
+    stored_ms, kind, subject = unpack(key, len(space) + len(_CODE))
+    is_work = stored_ms < 0
+    due_ms = stored_ms + _WORK_MS if is_work else stored_ms
+    return Due(due_ms=due_ms, kind=kind, subject=subject, is_work=is_work)

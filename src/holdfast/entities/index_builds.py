@@ -64,7 +64,7 @@ def work_step(tx: Transaction, subject: bytes) -> bool:
 
 def _start(tx: Transaction, number: int, work: IndexWork) -> None:
     tx.put(keys_of(tx.space).index_work(number), write_record(work))
-    expiry.schedule(tx, tx.now, WORK_KIND, pack_int(number))
+    expiry.begin_work(tx, WORK_KIND, pack_int(number))
 
 
 # --- building ---------------------------------------------------------------------------------

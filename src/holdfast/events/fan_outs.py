@@ -174,7 +174,7 @@ def begin(
         started_ms=cache.now_ms,
     )
     cache.put(cache.keys.fan_out(id), _encode(fan_out))
-    cache.schedule(cache.tx.now, FAN_OUT_KIND, id)
+    cache.begin_work(FAN_OUT_KIND, id)
     return fan_out.report(id)
 
 

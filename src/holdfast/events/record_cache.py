@@ -39,7 +39,6 @@ __all__ = ["KEY_KIND", "ROWS_KIND", "RecordCache", "RecordWriter"]
 KEY_KIND: Final = "events.key"  # a whole key expires
 BESIDE_KIND: Final = "events.board_beside"  # a leaderboard beside a set expires
 ROWS_KIND: Final = "events.rows"  # an abandoned generation is to be cleared
-_FAN_OUT_PAUSE: Final = 1.0  # seconds before a generation that is still read is looked at again
 
 _KIND_FLAGS: Final = BOARD | KEPT
 _KIND_OF_FLAGS: Final = {0: b"set", BOARD: b"leaderboard", KEPT: b"count"}
@@ -156,6 +155,7 @@ class RecordWriter(RecordCache):
         self._undo: list[tuple[bytes, bytes | None]] = []
         self._remembers = False  # what each write replaces, in `_undo`
         self._due: list[tuple[float, str, bytes]] = []
+        self._begun: list[tuple[str, bytes]] = []
         self._decoded = _decoded_of(tx.space)
 
     def records(self, keys: list[bytes]) -> list[KeyRecord]:
@@ -184,6 +184,10 @@ class RecordWriter(RecordCache):
     def schedule(self, at: float, kind: str, subject: bytes) -> None:
         """Schedules the remover of `kind` for `at`, unless the event is undone."""
         self._due.append((at, kind, subject))
+
+    def begin_work(self, kind: str, subject: bytes) -> None:
+        """Begins work in steps, unless the event is undone."""
+        self._begun.append((kind, subject))
 
     def extend_lifetime(self, record: KeyRecord, lifetime_ms: int) -> None:
         """Extends the life of a key that was just written; its remover still runs at the old end.
@@ -231,7 +235,7 @@ class RecordWriter(RecordCache):
         """Abandons the rows of a key: a remover clears them."""
         if record.has_rows:
             generation = record.generation.to_bytes(8, "big")
-            self._due.append((self.tx.now, ROWS_KIND, generation))
+            self._begun.append((ROWS_KIND, generation))
         record.flags &= ~(ROWS | FANNED_OUT | ORDERED | ORDERING)
         record.generation = record.victims = record.victim = 0
 
@@ -248,6 +252,9 @@ class RecordWriter(RecordCache):
         for at, kind, subject in self._due:
             expiry.schedule(self.tx, at, kind, subject)
         self._due.clear()
+        for kind, subject in self._begun:
+            expiry.begin_work(self.tx, kind, subject)
+        self._begun.clear()
 
     def _write(self, records: dict[bytes, KeyRecord]) -> None:
         self._put_all(encode_changed(records.values(), self._changed))
@@ -316,6 +323,7 @@ class RecordWriter(RecordCache):
         self._records.clear()
         self._beside.clear()
         self._due.clear()
+        self._begun.clear()
         self._changed, sets = self._before
         del self._changed_sets[sets:]
         self.keep()
@@ -380,8 +388,7 @@ def remove_rows(tx: Transaction, subject: bytes) -> bool:
     keys = keys_of(tx.space)
     generation = int.from_bytes(subject, "big")
     if any(tx.scan(*keys.fan_out_sources(generation), limit=1)):
-        expiry.schedule(tx, tx.now + _FAN_OUT_PAUSE, ROWS_KIND, subject)
-        return True
+        return False
     begin, end = prefix_range(keys.generation(generation))
     rows = [key for key, _ in tx.scan(begin, end, limit=CLEARED_PER_STEP)]
     if rows:

@@ -170,7 +170,7 @@ def start(
     )
     if load(ledger, record.id) is not None:
         raise BadArgument.named("id", f"is that of another bulk action: {record.id}")
-    expiry.schedule(ledger.tx, ledger.tx.now, BULK_KIND, record.id.encode())
+    expiry.begin_work(ledger.tx, BULK_KIND, record.id.encode())
     return _save(ledger, record)
 
 

@@ -22,7 +22,7 @@ _FEW: Final = 3  # as many as one completion mostly finds too old
 def forget_old(ledger: Ledger, now: float) -> None:
     """Forgets complete jobs that are too old at `now` or too many."""
     if not forget_some(ledger, now):
-        expiry.schedule(ledger.tx, ledger.tx.now, RETENTION_KIND, repr(now).encode())
+        expiry.begin_work(ledger.tx, RETENTION_KIND, repr(now).encode())
 
 
 def forget_some(ledger: Ledger, now: float, limit: int = JOBS_PER_STEP) -> bool:

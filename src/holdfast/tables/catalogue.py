@@ -124,7 +124,7 @@ def drop(tx: Transaction, table: str) -> bool:
     number = plan_of(value).number
     tx.delete(keys.table(table))
     tx.delete(keys.number(number))
-    expiry.schedule(tx, tx.now, DROPPED_TABLE, pack(number))
+    expiry.begin_work(tx, DROPPED_TABLE, pack(number))
     return True
 
 
@@ -241,7 +241,7 @@ def _migrate(
     tx.put(keys_of(tx.space).table(table), encode_record(record))
     for index in removed:
         tx.delete(keys_of(tx.space).build(record.number, index))
-        expiry.schedule(tx, tx.now, DROPPED_INDEX, pack(record.number, index))
+        expiry.begin_work(tx, DROPPED_INDEX, pack(record.number, index))
     return True, record
 
 

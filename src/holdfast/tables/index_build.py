@@ -53,7 +53,7 @@ def add_index(tx: Transaction, plan: TablePlan, name: str, elements: Any) -> Non
     keys = keys_of(tx.space)
     tx.put(keys.table(plan.name), encode_record(record))
     tx.put(keys.build(plan.number, index), msgspec.msgpack.encode(BuildRecord()))
-    expiry.schedule(tx, tx.now, BUILD, pack(plan.number, index))
+    expiry.begin_work(tx, BUILD, pack(plan.number, index))
 
 
 def build_step(tx: Transaction, plan: TablePlan, index_id: int) -> bool:
