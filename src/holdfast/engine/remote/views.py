@@ -54,30 +54,44 @@ class Views:
         answer to a single fetch, for which a server has no snapshot to keep."""
         if kind in self._single:
             try:
-                return self._read(work, RemoteView(self, space, guard, at_once=True))
+                return self._read_once(work, space, guard)
             except GuessedTooLong:  # it read more than was predicted
                 self._single.discard(kind)
         view = RemoteView(self, space, guard)
-        result = self._read(work, view)
+        with view as reader:
+            result = self._run(work, reader, view.seen)
+        self._learn(view.seen)
         if kind and view.seen.fetches == 1:
             self._single.add(kind)
         return result
 
-    def _read(self, work: Callable[[Reader], T], view: "RemoteView") -> T:
+    def _read_once(self, work: Callable[[Reader], T], space: bytes, guard: Guard | None) -> T:
+        """Runs `work` on the answer to one fetch."""
+        self.reconnector.refuse_unusable()
+        session = cast(BackendSession, SingleFetch(self, space))
+        seen = ReadCache(session, space, self.clock(), leads=self.leads, at_once=True)
+        result = self._run(work, self.reader(seen, guard), seen)
+        self._learn(seen)
+        return result
+
+    def _run(self, work: Callable[[Reader], T], reader: Reader, seen: ReadCache) -> T:
         """Runs `work`, first on the rows that led earlier reads to others; at the first row that is
         not among them all are fetched. If they are what they were, the run goes on; if not, it is
         made again."""
-        with view as reader:
-            seen = view.seen
-            result = _NOTHING
-            if self.leads:
-                seen.begin_run(guessing=True)
-                result = _guess(work, reader, seen)
-                seen.begin_run(guessing=False)
-            if result is _NOTHING:
-                result = work(reader)
-        self._learn(seen)
-        return cast(T, result)
+        if self.leads:
+            seen.begin_run(guessing=True)
+            result = _guess(work, reader, seen)
+            if result is not _NOTHING:
+                return cast(T, result)
+            seen.begin_run(guessing=False)
+        return work(reader)
+
+    def reader(self, seen: ReadCache, guard: Guard | None) -> "ReadOnly":
+        rule = self.backend.long_keys
+        reader = ReadOnly(seen if rule is None else LongKeyReader(seen, rule), seen)
+        if guard is not None:  # checked along with the first read, which saves a round trip
+            seen.guard(guard.key, guard.refuse, reader)
+        return reader
 
     def _learn(self, seen: ReadCache) -> None:
         """Remembers the rows that told what to fetch next."""
@@ -104,12 +118,9 @@ class Views:
 class RemoteView:
     """A consistent snapshot for a `with` block."""
 
-    __slots__ = ("_at_once", "_guard", "_session", "_space", "_views", "seen")
+    __slots__ = ("_guard", "_session", "_space", "_views", "seen")
 
-    def __init__(
-        self, views: Views, space: bytes, guard: Guard | None, *, at_once: bool = False
-    ) -> None:
-        self._at_once = at_once  # fetches once at most
+    def __init__(self, views: Views, space: bytes, guard: Guard | None) -> None:
         self._views = views
         self._space = space
         self._guard = guard
@@ -117,16 +128,9 @@ class RemoteView:
     def __enter__(self) -> Reader:
         views = self._views
         views.reconnector.refuse_unusable()
-        self._session = ViewSession(views, self._space, at_once=self._at_once)
-        seen = ReadCache(
-            self._session, self._space, views.clock(), leads=views.leads, at_once=self._at_once
-        )
-        self.seen = seen
-        rule = views.backend.long_keys
-        reader = ReadOnly(seen if rule is None else LongKeyReader(seen, rule), seen)
-        if self._guard is not None:  # checked along with the first read, which saves a round trip
-            seen.guard(self._guard.key, self._guard.refuse, reader)
-        return reader
+        self._session = ViewSession(views, self._space)
+        self.seen = ReadCache(self._session, self._space, views.clock(), leads=views.leads)
+        return views.reader(self.seen, self._guard)
 
     def __exit__(self, *exc: object) -> None:
         self._session.close()
@@ -148,6 +152,39 @@ class ReadOnly:
         raise AttributeError(name)
 
 
+class SingleFetch:
+    """The session of a read that is given one answer. It keeps no snapshot, so a commit of this
+    process need not wait until it has one."""
+
+    __slots__ = ("_space", "_views")
+
+    place = None
+
+    def __init__(self, views: Views, space: bytes) -> None:
+        self._views = views
+        self._space = space
+
+    def fetch(
+        self, keys: Sequence[bytes], pages: Sequence[RangeRead]
+    ) -> tuple[list[Row | None], list[list[tuple[bytes, Row]]]]:
+        self._views.counts.add("round_trips")
+        return self._views.reconnector.call(lambda: self._fetch(keys, pages))
+
+    def _fetch(
+        self, keys: Sequence[bytes], pages: Sequence[RangeRead]
+    ) -> tuple[list[Row | None], list[list[tuple[bytes, Row]]]]:
+        session = self._views.backend.session(self._space)
+        try:
+            if hasattr(session, "fetch_once"):  # quicker than `isinstance`
+                found = cast(SingleReadSession, session).fetch_once(keys, pages)
+            else:
+                found = session.fetch(keys, pages)
+            session.confirm()
+        finally:
+            session.close()
+        return found
+
+
 class ViewSession:
     """A session that keeps looking for a server until it has read something. After that, a lost
     connection means a lost snapshot, which can't be recovered."""
@@ -155,9 +192,8 @@ class ViewSession:
     committed = False
     place: Any = None
 
-    def __init__(self, views: Views, space: bytes, *, at_once: bool) -> None:
+    def __init__(self, views: Views, space: bytes) -> None:
         self._views = views
-        self._at_once = at_once
         self.space = space
         self._session: BackendSession | None = None
         self._lock = threading.Lock()  # the snapshot may be fixed by a thread that commits
@@ -191,10 +227,7 @@ class ViewSession:
     ) -> tuple[list[Row | None], list[list[tuple[bytes, Row]]]]:
         session = self._views.backend.session(self.space)
         try:
-            if self._at_once and hasattr(session, "fetch_once"):  # quicker than `isinstance`
-                found = cast(SingleReadSession, session).fetch_once(keys, pages)
-            else:
-                found = session.fetch(keys, pages)
+            found = session.fetch(keys, pages)
             session.confirm()
         except BaseException:
             session.close()
