@@ -47,13 +47,13 @@ WANTED: Final = {
 
 
 REASONS: Final = {
-    "job from put": "three times the client's and server's CPU of a plain statement; pops of one "
-    "queue conflict",
-    "entity put": "three times the client's and server's CPU of a plain statement: a commit checks "
+    "job from put": "twice the client's and server's CPU of a plain statement; beside others a pop "
+    "and a complete need a second round trip, to wait for their turn",
+    "entity put": "twice the client's and server's CPU of a plain statement: a commit checks "
     "versions, keeps its number and leaves a notice",
     "entity read": "a reader with a snapshot, the entity's schema and the conversion of its values",
-    "jobs in one space": "pops of one queue, and completes, wait for each other before they read, "
-    "and run twice",
+    "jobs in one space": "pops of one queue, and completes, wait for each other before they read; "
+    "on Valkey one pop is made for each sync",
 }
 
 
