@@ -20,7 +20,12 @@ from urllib.parse import quote, unquote
 
 import msgspec
 
-from holdfast.limits import MAX_ENDED_SESSIONS, MAX_NOTICE_CHARS, SESSION_SECONDS
+from holdfast.limits import (
+    CLOCK_AHEAD_SECONDS,
+    MAX_ENDED_SESSIONS,
+    MAX_NOTICE_CHARS,
+    SESSION_SECONDS,
+)
 from holdfast.server.auth import Authenticator, Identity
 
 if TYPE_CHECKING:
@@ -146,7 +151,9 @@ def _read_ticket(authenticator: Authenticator, cookie: str) -> Ticket | None:
     key = authenticator.session_key(ticket.name)
     if key is None or not hmac.compare_digest(hmac.digest(key, payload, "sha256"), signature):
         return None
-    is_over = ticket.ends < time.time() or ticket.nonce in _ended
+    left = ticket.ends - time.time()
+    # A clock that was ahead has signed those that would last longer.
+    is_over = not 0 <= left <= SESSION_SECONDS + CLOCK_AHEAD_SECONDS or ticket.nonce in _ended
     return None if is_over else ticket
 
 
