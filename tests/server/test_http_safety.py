@@ -73,14 +73,20 @@ def test_a_folder_that_holds_something_else_is_said_in_one_line(tmp_path: Path) 
     assert refused(tmp_path / "data").startswith("Error: ")
 
 
-def test_the_start_shows_two_addresses_and_three_commands_to_try(tmp_path: Path) -> None:
+def test_the_start_shows_the_dashboard_and_three_commands_to_try(tmp_path: Path) -> None:
     with serving(tmp_path) as server:
-        shown = [server.process.stdout.readline() for _ in range(4)]
+        shown = [server.process.stdout.readline() for _ in range(5)]
 
-        assert shown[0] == "Try:\n"
-        assert f"redis-cli -p {server.resp_port} " in shown[1]
-        assert f"curl {server.url}/" in shown[2]
+        assert shown[0] == f"The dashboard is at {server.url}/ui/\n"
+        assert shown[1] == "Try:\n"
+        assert f"redis-cli -p {server.resp_port} " in shown[2]
         assert f"curl {server.url}/" in shown[3]
+        assert f"curl {server.url}/" in shown[4]
+
+
+def test_a_server_without_a_dashboard_names_none(tmp_path: Path) -> None:
+    with serving(tmp_path, "--no-ui") as server:
+        assert server.process.stdout.readline() == "Try:\n"
 
 
 # --- ending --------------------------------------------------------------------------------------

@@ -164,6 +164,8 @@ def _announce(settings: "ServerSettings", out: Output, report: "ReadinessReport"
         out.result({"resp": str(resp), "http": url}, lambda: None)
     else:
         click.echo(f"Holdfast listens for Redis clients on {resp} and for HTTP on {url}")
+        if not settings.no_ui:
+            click.echo(f"The dashboard is at {scheme}://{http.from_here}/ui/")
         click.echo("Try:")
         for line in commands_to_try(resp, http, secure=secure, has_users=report.has_users):
             click.echo(f"  {line}")
