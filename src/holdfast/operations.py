@@ -92,7 +92,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
         """Calls the method on a layer of a transaction (`read`, `write`) or of a store (`long`)."""
         method = getattr(layer, self.method)
         if self.is_rare:
-            return self._call_rare(method, arguments)
+            return self._call_with_conversion(method, arguments)
         values = _values(arguments)
         # Usually only the first few are given. Passed by position they cost a third, and so do
         # the checks of the layer.
@@ -110,7 +110,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
             *values[:given], **{name: value for name, value in named if value is not _UNSET}
         )
 
-    def _call_rare(self, method: Callable[..., Any], arguments: msgspec.Struct) -> Any:
+    def _call_with_conversion(self, method: Callable[..., Any], arguments: msgspec.Struct) -> Any:
         fields = msgspec.structs.asdict(arguments)
         given = {name: value for name, value in fields.items() if value is not _UNSET}
         if self.declaration.convert is not None:

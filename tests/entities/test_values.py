@@ -11,7 +11,7 @@ import pytest
 from msgspec.msgpack import Ext
 
 from holdfast.entities import StoreEntities
-from holdfast.entities.values import Instant, keep
+from holdfast.entities.values import Instant, to_kept
 from holdfast.errors import BadQuery, BadValue
 
 
@@ -143,8 +143,8 @@ def test_a_property_needs_a_name_and_it_cannot_be_id(entities: StoreEntities) ->
 )
 def test_a_damaged_extension_from_outside_is_refused(extension: Ext) -> None:
     with pytest.raises(BadValue, match="not allowed for entities"):
-        keep({"a": [extension]})
+        to_kept({"a": [extension]})
 
 
 def test_a_set_in_its_stored_form_is_set_right() -> None:
-    assert keep(Ext(1, msgspec.msgpack.encode(["b", "a", "b"]))) == keep({"a", "b"})
+    assert to_kept(Ext(1, msgspec.msgpack.encode(["b", "a", "b"]))) == to_kept({"a", "b"})

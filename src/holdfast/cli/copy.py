@@ -25,7 +25,7 @@ def command(out: Output, source: str, target: str) -> None:
     from holdfast.store_copy import copy
 
     refuse_missing(source, "FROM is the folder of a store, or the URL of an engine.")
-    if _same(source, target):
+    if _is_same_store(source, target):
         raise BadInput("FROM and TO are the same store")
     done = {"copy": 0, "verify": 0}
     engine = open_engine(source)
@@ -54,7 +54,7 @@ def command(out: Output, source: str, target: str) -> None:
     )
 
 
-def _same(source: str, target: str) -> bool:
+def _is_same_store(source: str, target: str) -> bool:
     from pathlib import Path
 
     if "://" in source or "://" in target:

@@ -64,7 +64,7 @@ def awaited(
     method: Callable[Concatenate[Any, P], T],
 ) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
     """Returns a method of a `CalledLayer` as one of an `AwaitedLayer`."""
-    copy: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]] = _copy(method, _same)
+    copy: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]] = _copy(method, _unchanged)
     if sys.version_info >= (3, 12):
         inspect.markcoroutinefunction(copy)
     return copy
@@ -78,7 +78,7 @@ def recorded(
     return copy
 
 
-def _same(result: Any) -> Any:
+def _unchanged(result: Any) -> Any:
     return result
 
 

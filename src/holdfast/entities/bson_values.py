@@ -41,7 +41,7 @@ def properties_to_wire(properties: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _same(value: Any, depth: int) -> Any:
+def _unchanged(value: Any, depth: int) -> Any:
     return value
 
 
@@ -73,15 +73,15 @@ def _list_to_wire(value: list[Any]) -> list[Any]:
 
 
 _FROM: Final[dict[type, Callable[[Any, int], Any]]] = {
-    type(None): _same,
-    bool: _same,
-    int: _same,
+    type(None): _unchanged,
+    bool: _unchanged,
+    int: _unchanged,
     Int64: lambda value, depth: int(value),
-    float: _same,
-    str: _same,
-    bytes: _same,
+    float: _unchanged,
+    str: _unchanged,
+    bytes: _unchanged,
     Binary: lambda value, depth: bytes(value),
-    datetime: _same,
+    datetime: _unchanged,
     DatetimeMS: lambda value, depth: Instant(int(value)),
     list: _array,
     dict: _map,

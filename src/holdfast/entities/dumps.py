@@ -16,7 +16,7 @@ from holdfast.entities.bson_values import from_wire, properties_to_wire
 from holdfast.entities.entity_writer import EntityWriter
 from holdfast.entities.ids import check_id
 from holdfast.entities.messages import ID, DumpFormat, DumpPage, PutEntity
-from holdfast.entities.puts import expiry_of, live_or_cleared
+from holdfast.entities.puts import expiry_of, live_after_expiry
 from holdfast.entities.strict_tables import check_entity
 from holdfast.entities.table_access import TableAccess
 from holdfast.entities.values import keep_properties
@@ -93,7 +93,7 @@ def load(tx: Transaction, access: TableAccess, entities: "list[NumberedEntity]")
 def _load(writer: EntityWriter, access: TableAccess, entity: PutEntity) -> None:
     id = entity.id or ""
     id_part = pack_str(id)
-    old = live_or_cleared(writer, id, id_part)
+    old = live_after_expiry(writer, id, id_part)
     names = tuple(entity.properties)
     if access.strict is not None:
         check_entity(access, id, entity.properties, names=names, is_whole=True)

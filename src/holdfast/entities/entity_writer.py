@@ -66,7 +66,7 @@ class EntityWriter:
             self._index_new(id_part, properties, expires)
         else:
             old_expires = old.expires
-            self._index_again(id_part, old, properties, expires)
+            self._update_entries(id_part, old, properties, expires)
         if old_expires != expires:
             self._move_expiry(id_part, old_expires, expires)
         self._changed(id, "put", version, names)
@@ -85,10 +85,10 @@ class EntityWriter:
         self.tx.put(access.entities + id_part, self._stored(version, expires, properties))
         # Most updates change neither a column of an index nor the expiry.
         if old.expires != expires:
-            self._index_again(id_part, old, properties, expires)
+            self._update_entries(id_part, old, properties, expires)
             self._move_expiry(id_part, old.expires, expires)
         elif not access.indexed.isdisjoint(names):
-            self._index_again(id_part, old, properties, expires)
+            self._update_entries(id_part, old, properties, expires)
         self._changed(id, "update", version, names)
 
     def put_new(
@@ -158,7 +158,7 @@ class EntityWriter:
                 self.tx.put(index.entries + entry, value)
                 self._note(index, entry, 1)
 
-    def _index_again(
+    def _update_entries(
         self, id_part: bytes, old: Stored, properties: dict[str, Any], expires: int
     ) -> None:
         value = entry_value(id_part, expires)

@@ -9,7 +9,7 @@ import msgspec
 from msgspec.msgpack import Ext
 
 from holdfast.entities.order import Instant, milliseconds
-from holdfast.entities.values import elements_of, keep, keep_set
+from holdfast.entities.values import elements_of, keep_set, to_kept
 from holdfast.error_text import shown
 from holdfast.errors import BadDump
 
@@ -37,7 +37,7 @@ def write_properties(properties: dict[str, Any]) -> dict[str, Any]:
         elif kind in _KEPT_AS_THEY_ARE:
             written[name] = _WRITERS[kind](value)
         else:
-            written[name] = write(keep(value))
+            written[name] = write(to_kept(value))
     return written
 
 

@@ -15,7 +15,7 @@ from holdfast.entities.ids import compound_id
 from holdfast.entities.order import identity
 from holdfast.entities.schema import Column, Table
 from holdfast.entities.types import COLUMN_KINDS, NOW
-from holdfast.entities.values import keep
+from holdfast.entities.values import to_kept
 from holdfast.errors import BadValue
 
 M = TypeVar("M")
@@ -100,7 +100,7 @@ class Shape:
 
     def keeps_id(self, properties: Mapping[str, Any], id: str) -> bool:
         """Returns whether the store would put these properties under `id`."""
-        keys = [(name, self.types.get(name), keep(properties.get(name))) for name in self.key]
+        keys = [(name, self.types.get(name), to_kept(properties.get(name))) for name in self.key]
         return not keys or compound_id(keys, hashed=self.table.primary.hashed) == id
 
     def checked_value(self, attribute: str, value: Any) -> Any:
@@ -187,7 +187,7 @@ def _with_lists(value: Any) -> Any:
     """Returns a default as a schema tells it, each set in it as a list, sorted as the store
     does."""
     if isinstance(value, (set, frozenset)):
-        return sorted(value, key=lambda element: identity(keep(element)))
+        return sorted(value, key=lambda element: identity(to_kept(element)))
     if isinstance(value, (list, tuple)):
         return [_with_lists(item) for item in value]
     if isinstance(value, dict):

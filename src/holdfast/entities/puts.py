@@ -39,14 +39,14 @@ def put(
             old = None  # an id that was just drawn from 2^64 is not looked for
         else:
             id_part = pack_str(id)
-            old = live_or_cleared(writer, id, id_part)
+            old = live_after_expiry(writer, id, id_part)
         _write(writer, entity, id, id_part, old, properties, mode)
         ids.append(id)
     writer.finish()
     return ids
 
 
-def live_or_cleared(writer: EntityWriter, id: str, id_part: bytes) -> Stored | None:
+def live_after_expiry(writer: EntityWriter, id: str, id_part: bytes) -> Stored | None:
     """Returns the live entity with that id; an expired one is removed first. Reads 1 key."""
     stored = writer.tx.get(writer.access.entities + id_part)
     if stored is None:

@@ -16,7 +16,7 @@ from holdfast.entities.messages import (
     RANGES,
     Filter,
 )
-from holdfast.entities.values import MAX_UINT, MIN_INT, keep
+from holdfast.entities.values import MAX_UINT, MIN_INT, to_kept
 from holdfast.errors import BadFilter, BadPaging, BadValue, RequestTooLarge
 from holdfast.limits import MAX_QUERIES
 
@@ -90,7 +90,7 @@ def _check_filter(filter: Filter) -> Filter:
 
 def _check_value(name: str, value: Any) -> Any:
     try:
-        kept = keep(value)
+        kept = to_kept(value)
         if type(kept) is str:
             kept.encode()
     except (BadValue, UnicodeEncodeError) as error:

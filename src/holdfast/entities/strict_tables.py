@@ -12,7 +12,7 @@ from holdfast.entities.order import entry_part
 from holdfast.entities.schema import Column
 from holdfast.entities.table_access import TableAccess
 from holdfast.entities.types import COLUMN_KINDS
-from holdfast.entities.values import elements_of, keep
+from holdfast.entities.values import elements_of, to_kept
 from holdfast.errors import BadValue
 
 
@@ -94,7 +94,7 @@ def _has_length(value: Any) -> bool:
 def _is_choice(choices: tuple[Any, ...], value: Any) -> bool:
     if type(value) is str:
         return value in choices
-    return any(entry_part(keep(choice)) == entry_part(value) for choice in choices)
+    return any(entry_part(to_kept(choice)) == entry_part(value) for choice in choices)
 
 
 @lru_cache(maxsize=256)

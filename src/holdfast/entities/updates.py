@@ -33,8 +33,8 @@ from holdfast.entities.values import (
     check_name,
     elements_of,
     is_set,
-    keep,
     keep_set,
+    to_kept,
 )
 from holdfast.errors import BadChange
 
@@ -111,7 +111,7 @@ def _check(change: Change) -> Step:
 
 
 def _any_value(op: str, value: Any) -> Any:
-    return keep(value)
+    return to_kept(value)
 
 
 def _no_value(op: str, value: Any) -> None:
@@ -121,14 +121,14 @@ def _no_value(op: str, value: Any) -> None:
 def _number(op: str, value: Any) -> Any:
     if type(value) is int and MIN_INT <= value <= _MAX_INT:
         return value
-    kept = keep(value)
+    kept = to_kept(value)
     if type(kept) not in (int, float) or (type(kept) is int and not MIN_INT <= kept <= MAX_UINT):
         raise BadChange(f"Invalid value for {op}: {value!r} is not a number of 64 bits")
     return kept
 
 
 def _nanoseconds(op: str, value: Any) -> int | None:
-    kept = keep(value)
+    kept = to_kept(value)
     if type(kept) is float and kept.is_integer():
         return int(kept)
     if kept is not None and type(kept) is not int:
@@ -140,21 +140,21 @@ def _nanoseconds(op: str, value: Any) -> int | None:
 
 
 def _elements(op: str, value: Any) -> list[Any]:
-    kept = keep(value)
+    kept = to_kept(value)
     elements = elements_of(kept) if is_set(kept) else kept if type(kept) is list else [kept]
     return elements_of(keep_set(elements))
 
 
 def _items(op: str, value: Any) -> list[Any]:
-    kept = keep(value)
+    kept = to_kept(value)
     if is_set(kept):
         return elements_of(kept)
-    items: list[Any] = kept if type(kept) is list else keep([kept])  # the list is a level more
+    items: list[Any] = kept if type(kept) is list else to_kept([kept])  # the list is a level more
     return items
 
 
 def _document(op: str, value: Any) -> dict[str, Any]:
-    kept = keep(value)
+    kept = to_kept(value)
     if type(kept) is not dict:
         raise BadChange(f"Invalid value for {op}: it takes a document, not {type(kept).__name__}")
     return kept

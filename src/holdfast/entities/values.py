@@ -36,7 +36,7 @@ _encode: Final = msgspec.msgpack.Encoder(enc_hook=order.write_instant).encode
 _decode_list: Final = msgspec.msgpack.Decoder(list[Any]).decode
 
 
-def keep(value: Any, depth: int = 1) -> Any:
+def to_kept(value: Any, depth: int = 1) -> Any:
     """Returns the kept form of `value`, or raises `BadValue`."""
     kind = type(value)
     if kind in _PLAIN or kind is Instant:
@@ -47,10 +47,10 @@ def keep(value: Any, depth: int = 1) -> Any:
         return _moment(value)
     if isinstance(value, (list, tuple)):
         _check_depth(depth)
-        return [keep(item, depth + 1) for item in value]
+        return [to_kept(item, depth + 1) for item in value]
     if isinstance(value, dict):
         _check_depth(depth)
-        return {check_name(name): keep(item, depth + 1) for name, item in value.items()}
+        return {check_name(name): to_kept(item, depth + 1) for name, item in value.items()}
     if isinstance(value, (set, frozenset)):
         return keep_set(value)
     if isinstance(value, (bytearray, memoryview)):
@@ -71,7 +71,7 @@ def keep_properties(properties: dict[str, Any]) -> dict[str, Any]:
     """Returns the kept form of all properties, without `id`, which is stored separately."""
     if _PLAIN.issuperset(map(type, properties.values())) and _named[tuple(properties)]:
         return properties
-    return _keep_carefully(properties)
+    return _keep_checked(properties)
 
 
 def _are_names(names: tuple[Any, ...]) -> bool:
@@ -82,13 +82,13 @@ def _are_names(names: tuple[Any, ...]) -> bool:
 _named: Final = BoundedCache(_are_names, entries=1024)
 
 
-def _keep_carefully(properties: dict[str, Any]) -> dict[str, Any]:
+def _keep_checked(properties: dict[str, Any]) -> dict[str, Any]:
     kept = {}
     for name, value in properties.items():
         if not isinstance(name, str) or not name:
             raise BadQuery("Empty properties not allowed in entities")
         if name != "id":
-            kept[check_name(name)] = keep(value)
+            kept[check_name(name)] = to_kept(value)
     return kept
 
 
@@ -98,7 +98,7 @@ def keep_set(elements: Iterable[Any]) -> Ext:
     distinct: dict[bytes, Any] = {}
     try:
         for element in elements:
-            kept = keep(element)
+            kept = to_kept(element)
             if type(kept) in (Ext, list, dict):
                 raise BadValue(
                     "Type Set not allowed for entities with an element that is a container",
@@ -146,15 +146,15 @@ def is_set(kept: Any) -> bool:
     return type(kept) is Ext and kept.code == SET_CODE
 
 
-def give(kept: Any) -> Any:
-    """Returns the value as a caller gets it: the opposite of `keep`."""
+def from_kept(kept: Any) -> Any:
+    """Returns the value as a caller gets it: the opposite of `to_kept`."""
     kind = type(kept)
     if kind in _PLAIN:
         return kept
     if kind is list:
-        return [give(item) for item in kept]
+        return [from_kept(item) for item in kept]
     if kind is dict:
-        return {name: give(item) for name, item in kept.items()}
+        return {name: from_kept(item) for name, item in kept.items()}
     return extension(kept.code, kept.data) if kind is Ext else kept
 
 

@@ -106,7 +106,7 @@ class KeyRecord:
     newest: bytes = b""  # the time of the newest member, if `usual` says a bound
     stored: bytes = b""  # at its key, if that is all there is to know and nothing changed it since
 
-    def look_if_usual(self) -> None:
+    def note_if_usual(self) -> None:
         """Notes whether the next add to this set may be a usual one; see `sets.add`."""
         if (
             len(self.digests) == DIGEST_BYTES * self.size
@@ -223,7 +223,7 @@ def decode(key: bytes, stored_key: bytes, stored: bytes) -> KeyRecord:
         pending, head = stored[_HEADER_BYTES:end], stored[end:]
         record = KeyRecord(key, stored_key, True, flags, bundles, gross, bound, size, pending, head)
         record.stored = stored
-        record.look_if_usual()
+        record.note_if_usual()
         return record
     at = _HEADER_BYTES
     record = KeyRecord(key, stored_key, True, flags & ~_MORE_FOLLOWS, bundles, gross, bound, size)

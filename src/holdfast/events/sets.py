@@ -89,7 +89,7 @@ def add(
             record.dirty = True
         else:
             _add(cache, record, value, bound, gross, counted=counted, takes_older=takes_older)
-            record.look_if_usual()
+            record.note_if_usual()
 
 
 def _add(
@@ -273,7 +273,7 @@ def _add_row(
         record.size += 1
         if not counted:
             record.flags |= MIXED | PARTIAL
-    elif _stays(int.from_bytes(old[:TIME_BYTES], "big"), value.at, takes_older=takes_older):
+    elif _keeps_place(int.from_bytes(old[:TIME_BYTES], "big"), value.at, takes_older=takes_older):
         return
     else:
         cache.delete(prefix + PLACES + old)
@@ -285,7 +285,7 @@ def _add_row(
         _evict_rows(cache, record)
 
 
-def _stays(at: int, new: int, *, takes_older: bool) -> bool:
+def _keeps_place(at: int, new: int, *, takes_older: bool) -> bool:
     """Returns whether a member of time `at` keeps its place when it is added with time `new`."""
     return at == new if takes_older else at > new
 

@@ -64,19 +64,19 @@ class StoreJobs(_PerCall):
 
     @operation(reads=True)
     def peek(self, queue: str, count: int = 1, *, now: float | None = None) -> list[Job]:
-        return self._look(lambda jobs: jobs.peek(queue, count, now=now))
+        return self._on_view_first(lambda jobs: jobs.peek(queue, count, now=now))
 
     @operation(reads=True)
     def queues(self, *, now: float | None = None) -> list[QueueCounts]:
-        return self._look(lambda jobs: jobs.queues(now=now))
+        return self._on_view_first(lambda jobs: jobs.queues(now=now))
 
     @operation(reads=True)
     def counts(self, queue: str, *, now: float | None = None) -> QueueCounts:
-        return self._look(lambda jobs: jobs.counts(queue, now=now))
+        return self._on_view_first(lambda jobs: jobs.counts(queue, now=now))
 
     @operation(reads=True)
     def workers(self, *, now: float | None = None) -> list[WorkerCounts]:
-        return self._look(lambda jobs: jobs.workers(now=now))
+        return self._on_view_first(lambda jobs: jobs.workers(now=now))
 
     @operation(reads=True)
     def jobs(
@@ -88,9 +88,11 @@ class StoreJobs(_PerCall):
         count: int = 25,
         now: float | None = None,
     ) -> list[str]:
-        return self._look(lambda jobs: jobs.jobs(state, queue, offset=offset, count=count, now=now))
+        return self._on_view_first(
+            lambda jobs: jobs.jobs(state, queue, offset=offset, count=count, now=now)
+        )
 
-    def _look(self, work: Callable[[Jobs], T]) -> T:
+    def _on_view_first(self, work: Callable[[Jobs], T]) -> T:
         try:
             with self._runner.view() as reader:
                 return work(self._make(reader))  # a view refuses to write

@@ -174,7 +174,7 @@ class EstimateWindow:
         if place < 0:
             return sum(units)
         start = now - condition.window if now > condition.window else 0.0
-        return thinned(units, place, (first + 1) * step - start, step)
+        return weighted_sum(units, place, (first + 1) * step - start, step)
 
 
 class StrictWindow(EstimateWindow):
@@ -208,7 +208,7 @@ class StrictWindow(EstimateWindow):
         return sum(self._units[place:] if place > 0 else self._units)
 
 
-def thinned(units: Sequence[int], place: int, inside: float, step: float) -> int:
+def weighted_sum(units: Sequence[int], place: int, inside: float, step: float) -> int:
     """Returns the sum of `units` from `place` on; of the first only `inside` of `step` counts.
 
     One by one, as the original adds them: a sum of fractions depends on the order.

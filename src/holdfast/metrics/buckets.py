@@ -99,19 +99,19 @@ def reset(
     for name, stored in registry.specs_named(tx, keys, names):
         for sequence in registry.all_sequences(stored):
             stem = keys.sequence(name, sequence.name)
-            for bucket in _leap(tx, stem):
+            for bucket in _distinct_parts(tx, stem):
                 begin = stem + pack_int(bucket)
                 deleted += sum([_delete(tx, begin + suffix) for suffix in suffixes])
     for family in (LIFETIMES, LAST_SAMPLES, ARRIVAL_TIMES, LOGS, WINDOW_SUMMARIES):
         # Limiters without buckets store no spec, so their conditions are found by their keys.
-        for name in _leap(tx, keys.family(family)) if names is None else names:
+        for name in _distinct_parts(tx, keys.family(family)) if names is None else names:
             for suffix in suffixes:
                 if isinstance(name, str):
                     tx.clear(*prefix_range(keys.of_entity(family, name, suffix)))
     return deleted
 
 
-def _leap(reader: Reader, stem: bytes) -> Iterator[Any]:
+def _distinct_parts(reader: Reader, stem: bytes) -> Iterator[Any]:
     """Yields the different parts that follow `stem`, found by leaping from one to the next."""
     begin, end = prefix_range(stem)
     while found := next(reader.scan(begin, end, limit=1), None):
@@ -155,7 +155,7 @@ def sweep_metric(tx: Transaction, subject: bytes) -> bool:
         left -= len(expired)
         if left <= 0:
             return False
-        oldest = next(_leap(tx, stem), None)
+        oldest = next(_distinct_parts(tx, stem), None)
         if oldest is not None:
             ends = (oldest + 1) * sequence.time_step + sequence.hard_expiry
             next_at = min(next_at, max(ends, tx.now), tx.now + registry.shortest_life(stored))

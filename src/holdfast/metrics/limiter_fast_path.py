@@ -14,7 +14,7 @@ from holdfast.engine.contract import Reader, Transaction
 from holdfast.errors import MetricOverflow, NotACounter
 from holdfast.limits import MAX_UNITS
 from holdfast.metrics import registry
-from holdfast.metrics.bucket_windows import EstimateWindow, StrictWindow, thinned
+from holdfast.metrics.bucket_windows import EstimateWindow, StrictWindow, weighted_sum
 from holdfast.metrics.conditions import (
     WITH_BUCKETS,
     WITH_BURST,
@@ -142,10 +142,10 @@ def _hit_window(
     value = tx.get(key)
     summary, since, until, head, units, prev_total, counter, numbers = known
     if value != summary or first != since or last != until:
-        known = memory[1] = _look(place, suffix, value, now)
+        known = memory[1] = _covering_summary(place, suffix, value, now)
         _, _, _, head, units, prev_total, counter, numbers = known
     elif numbers is not None:
-        prev_total = _thin(condition, numbers, now)
+        prev_total = _window_estimate(condition, numbers, now)
     new_total = prev_total + amount
     if (
         not counter
@@ -178,7 +178,9 @@ def _hit_window(
     )
 
 
-def _look(place: ConditionKeys, suffix: bytes, value: bytes | None, now: float) -> _Known:
+def _covering_summary(
+    place: ConditionKeys, suffix: bytes, value: bytes | None, now: float
+) -> _Known:
     """Returns the facts of a summary about the window that ends now, if it covers all of it."""
     condition = place.condition
     start, step = now - condition.window, condition.step
@@ -194,15 +196,24 @@ def _look(place: ConditionKeys, suffix: bytes, value: bytes | None, now: float) 
     if condition.is_strict or oldest < 2:
         total = sum(summary[oldest:] if oldest > 2 else summary[2:])
         return value, first, last, head, units, total, counter, None
-    return value, first, last, head, units, _thin(condition, summary, now), counter, summary
+    return (
+        value,
+        first,
+        last,
+        head,
+        units,
+        _window_estimate(condition, summary, now),
+        counter,
+        summary,
+    )
 
 
-def _thin(condition: CompiledCondition, summary: tuple[int, ...], now: float) -> int:
+def _window_estimate(condition: CompiledCondition, summary: tuple[int, ...], now: float) -> int:
     """Returns the estimate of the window that ends now, from its summary."""
     start, step = now - condition.window, condition.step
     first = int(start / step)
     oldest = first - summary[1] + 2  # its place in the summary
-    return thinned(summary, oldest, (first + 1) * step - start, step)
+    return weighted_sum(summary, oldest, (first + 1) * step - start, step)
 
 
 def _hit_arrival_time(

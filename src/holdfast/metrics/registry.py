@@ -259,7 +259,7 @@ def _with_metric(stored: StoredSpec, metric: Metric) -> StoredSpec:
 def _with_window(stored: StoredSpec, metric: Metric, window: Window) -> StoredSpec:
     """Returns a metric that was defined otherwise, with a sequence that covers the window."""
     [wanted] = metric.sequences
-    kept = [found for found in stored.metric.sequences if not _gives_way(found, wanted)]
+    kept = [found for found in stored.metric.sequences if not _is_shorter_lived(found, wanted)]
     if all(found.name != wanted.name for found in kept):
         kept.append(wanted)
     sequences = tuple(sorted(kept, key=lambda found: found.hard_expiry))
@@ -268,7 +268,7 @@ def _with_window(stored: StoredSpec, metric: Metric, window: Window) -> StoredSp
     return StoredSpec(metric=merged, window=window, retired=retired)
 
 
-def _gives_way(found: Sequence, wanted: Sequence) -> bool:
+def _is_shorter_lived(found: Sequence, wanted: Sequence) -> bool:
     return found.name == wanted.name and found.soft_expiry < wanted.soft_expiry
 
 

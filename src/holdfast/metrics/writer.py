@@ -86,7 +86,7 @@ class Writer:
         at = self._clock()
         held = self._sums.get((metric, entity)) if isinstance(metric, str) else None
         if held is None or not held.begin <= at < held.end:
-            self._incr_elsewhere(metric, entity, value, at)
+            self._begin_sum_elsewhere(metric, entity, value, at)
             return
         spec = self._metrics[metric]
         if type(value) is int and spec.resolution == 1 and 0 <= value <= MAX_UNITS:
@@ -98,7 +98,7 @@ class Writer:
             if self._sums.get((metric, entity)) is held and held.units + units <= held.max_units:
                 held.units += units
                 return
-        self._incr_elsewhere(metric, entity, value, at)
+        self._begin_sum_elsewhere(metric, entity, value, at)
 
     def set(self, metric: str, entity: EntityLike = None, value: Number = 0) -> None:
         """Sets a gauge to a value."""
@@ -180,7 +180,7 @@ class Writer:
 
     # --- the buffer ---------------------------------------------------------------------------
 
-    def _incr_elsewhere(self, name: str, entity: EntityKey, value: Number, at: float) -> None:
+    def _begin_sum_elsewhere(self, name: str, entity: EntityKey, value: Number, at: float) -> None:
         """Begins the sum of another bucket, and keeps that of the last one for the flush."""
         metric = known_metric(self._metrics, name)
         find_operation(name, metric, "incr")

@@ -17,7 +17,7 @@ import msgspec
 from holdfast import exact_msgpack
 from holdfast.entities import extended_json
 from holdfast.entities.messages import Entity, Page
-from holdfast.entities.values import give
+from holdfast.entities.values import from_kept
 from holdfast.error_text import nearest
 from holdfast.errors import BadInput, HoldfastError
 from holdfast.operations import OPERATIONS, Operation
@@ -97,7 +97,7 @@ def convert_arguments(
     strict = not integers_as_text
     try:
         if is_json and operation.declaration.holds_entities and isinstance(given, dict):
-            given = {name: give(kept) for name, kept in extended_json.values(given).items()}
+            given = {name: from_kept(kept) for name, kept in extended_json.values(given).items()}
             return msgspec.convert(
                 given, operation.arguments, strict=strict, builtin_types=(bytes, datetime)
             )

@@ -71,7 +71,7 @@ class EveryDomainTables(StoreTables):
         record = DefaultRecord(
             schema=msgspec.json.encode(normalised), is_template=True, unfinished="create"
         )
-        self._carry_out(name, record)
+        self._apply_to_domains(name, record)
         changed = before is None or not are_equal(_schema_of(before), normalised)
         version = int(normalised["version"])
         warnings += _plan_of(normalised).warnings
@@ -90,7 +90,7 @@ class EveryDomainTables(StoreTables):
         before = self._default(table)
         schema = b"" if before is None else before.schema
         record = DefaultRecord(schema=schema, is_template=True, unfinished="drop")
-        self._carry_out(table, record)
+        self._apply_to_domains(table, record)
         return before is not None
 
     def names(self, *, after: str | None = None, limit: int = DEFAULT_PAGE_ROWS) -> list[str]:
@@ -103,7 +103,7 @@ class EveryDomainTables(StoreTables):
         """Finishes what a crash has interrupted."""
         for name, record in self._templates().items():
             if record.unfinished:
-                self._carry_out(name, record)
+                self._apply_to_domains(name, record)
 
     def catch_up(self, domain: str) -> None:
         """Copies the defaults that a domain lacks into it; a new domain lacks all."""
@@ -136,7 +136,7 @@ class EveryDomainTables(StoreTables):
                 except SchemaUpgradeRejected as error:
                     raise _in_domain(domain, error) from None
 
-    def _carry_out(self, name: str, record: DefaultRecord) -> None:
+    def _apply_to_domains(self, name: str, record: DefaultRecord) -> None:
         template = self._domains.runner(EVERY_DOMAIN)
         template.transact(lambda tx: _write_template(tx, name, record))
         drops = record.unfinished == "drop"

@@ -40,7 +40,7 @@ def are_equal(left: Schema, right: Schema) -> bool:
 
     Spelled-out defaults, the order of members and unknown members make no difference.
     """
-    return _essence(left) == _essence(right)
+    return _comparable_schema(left) == _comparable_schema(right)
 
 
 def migrate(record: TableRecord, new: Schema) -> Migration:
@@ -135,7 +135,7 @@ def _secondary(schema: Schema) -> dict[str, list[tuple[Any, ...]]]:
     }
 
 
-def _essence(schema: Schema) -> dict[str, Any]:
+def _comparable_schema(schema: Schema) -> dict[str, Any]:
     options = {k: v for k, v in schema.get("options", {}).items() if v is not None}
     if options.get("updates") in ({}, {"pattern": UPDATE_PATTERNS[0]}):
         del options["updates"]

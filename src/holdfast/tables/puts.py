@@ -60,7 +60,7 @@ class CheckedPut(msgspec.Struct, gc=False):
             or self.if_none_match is not None
         )
 
-    def looks_at_row(self) -> bool:
+    def needs_row(self) -> bool:
         return not self.is_new or self.has_condition or self.return_old
 
 
@@ -131,7 +131,7 @@ def find(writer: RowWriter, put: CheckedPut) -> FoundRow:
     """Reads what the put needs: at most the row and the statics of its hash key."""
     plan = writer.plan
     key = writer.row_key(put.values)
-    row = writer.row(key) if put.looks_at_row() else None
+    row = writer.row(key) if put.needs_row() else None
     live = row is not None and writer.is_live(row)
     found = FoundRow(
         key, row, plan.values(row.body) if live and row is not None else None, b"", None, None
