@@ -316,11 +316,13 @@ class Store(Space):
         if NOWHERE in prefixes:
             return None
         outcomes = self.engine.try_transact_many(_works_of(steps), spaces=prefixes)
-        return None if outcomes is None else _removed(outcomes, steps)
+        return None if outcomes is None else _retry_failed_removals(outcomes, steps)
 
     def _transact_many(self, steps: Sequence[AnyStep]) -> list[Outcome[Any]]:
         prefixes = [step.space._runner.prefix for step in steps]
-        return _removed(self.engine.transact_many(_works_of(steps), spaces=prefixes), steps)
+        return _retry_failed_removals(
+            self.engine.transact_many(_works_of(steps), spaces=prefixes), steps
+        )
 
     def _transact_many_in_new(self, steps: Sequence[AnyStep]) -> list[Outcome[Any]]:
         """Runs steps of which some are in spaces that did not exist when they were opened.
@@ -476,7 +478,9 @@ class _GroupLayers:
         return result
 
 
-def _removed(outcomes: list[Outcome[Any]], steps: Sequence[AnyStep]) -> list[Outcome[Any]]:
+def _retry_failed_removals(
+    outcomes: list[Outcome[Any]], steps: Sequence[AnyStep]
+) -> list[Outcome[Any]]:
     """Returns the outcomes, after a second try of those that failed only in removing expired
     keys."""
     for number, outcome in enumerate(outcomes):

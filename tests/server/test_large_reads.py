@@ -126,9 +126,9 @@ def test_a_kind_of_read_that_took_long_is_run_in_a_thread_for_a_minute() -> None
     now = 0.0
     reads = LargeReads(lambda: now, lambda: Used(1.0, 0))
 
-    reads.took("metrics.top", 0.001)
+    reads.note_duration("metrics.top", 0.001)
     assert not reads.expects("metrics.top")
-    reads.took("metrics.top", 0.03)
+    reads.note_duration("metrics.top", 0.03)
     assert reads.expects("metrics.top")
     assert not reads.expects("jobs.get")
     now = 61.0
@@ -155,7 +155,7 @@ def test_a_kind_of_read_with_a_large_answer_is_run_in_a_thread_for_a_minute() ->
 def test_a_long_read_goes_by_what_its_turn_has_used(used: Used, is_large: bool) -> None:
     reads = LargeReads(lambda: 0.0, lambda: used)
 
-    reads.took("entities.get", 0.3)
+    reads.note_duration("entities.get", 0.3)
 
     assert reads.expects("entities.get") == is_large
 

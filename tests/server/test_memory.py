@@ -22,9 +22,9 @@ def looks(*megabytes: int, held: int = 0) -> list[bool]:
         seen = []
         for size in sizes:
             current[0] = size
-            seen.append(memory.is_to_be_returned())
+            seen.append(memory.should_return_memory())
             if seen[-1]:
-                memory.returned()
+                memory.note_returned()
         return seen
 
     return asyncio.run(look())

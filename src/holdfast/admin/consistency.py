@@ -58,7 +58,7 @@ def check_step(reader: Reader, after: str | None, *, look: KeyCheck | None = Non
     return CheckStep(
         checked=len(pairs),
         problems=problems[:MAX_REPORTED_PROBLEMS],
-        done=1.0 if last else _share(place),
+        done=1.0 if last else _progress(place),
         next=None if last else place.hex(),
     )
 
@@ -86,7 +86,7 @@ def place_of(after: str) -> bytes:
         ) from None
 
 
-def _share(place: bytes) -> float:
+def _progress(place: bytes) -> float:
     """Returns how far along a key is, if layers and the bytes within them were evenly filled: a
     guess that only grows."""
     layer = min(max(place[0] - 0x20, 0), len(KEY_CHECKS) - 1)

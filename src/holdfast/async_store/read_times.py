@@ -41,11 +41,13 @@ class ReadTimes:
                 self._until[kind] = end + REMEMBERED_LARGE_READ_SECONDS
 
 
-def asked_for(arguments: Iterable[tuple[str, Any]]) -> int:
+def requested_count(arguments: Iterable[tuple[str, Any]]) -> int:
     """Returns how many things a call asks for: its largest count, or the length of a list.
 
-    >>> asked_for([("queue", "emails"), ("count", 25)]), asked_for([("ids", ["a", "b"])])
-    (25, 2)
+    >>> requested_count([("queue", "emails"), ("count", 25)])
+    25
+    >>> requested_count([("ids", ["a", "b"])])
+    2
     """
     most = 0
     for name, value in arguments:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from holdfast.async_store import waits
 from holdfast.async_store.notices import StoreSubscription
-from holdfast.async_store.read_times import asked_for
+from holdfast.async_store.read_times import requested_count
 from holdfast.async_store.runs import AsyncRuns
 from holdfast.client.async_metrics import AsyncMetrics
 from holdfast.client.batches import Batch, Handle, Pipeline, Recording
@@ -90,7 +90,7 @@ class AsyncStoreSpace(AsyncSpace):
         if call.kind == "long" or (self.name == _EVERY_SPACE and call.name.startswith("tables.")):
             return await self.runs.in_thread(lambda: run(space))
         if call.kind == "read":
-            asked = asked_for(zip(call.names, values, strict=True))
+            asked = requested_count(zip(call.names, values, strict=True))
             return await self.runs.read(space, run, call.name, asked)
         return await self.runs.write(space, run)
 

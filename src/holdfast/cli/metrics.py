@@ -34,7 +34,7 @@ _global = click.option(
 )
 
 
-class Asked(NamedTuple):
+class MetricSelection(NamedTuple):
     """The metric and the entity that a command reads."""
 
     metric: str
@@ -55,7 +55,7 @@ def _entity(command: Callable[..., Any]) -> Callable[..., Any]:
         parts: Any = list(entity) or None
         if is_global:
             parts = {"global": True, "components": list(entity)}
-        return command(asked=Asked(metric, parts, _options(prefix)), **more)
+        return command(asked=MetricSelection(metric, parts, _options(prefix)), **more)
 
     call.__doc__ = command.__doc__
     call.__click_params__ = getattr(command, "__click_params__", [])  # type: ignore[attr-defined]  # as click does
@@ -104,7 +104,7 @@ def list_metrics(location: Location, out: Output) -> None:
 @_entity
 @_latest
 @location_options
-def value(location: Location, out: Output, asked: Asked, latest: float) -> None:
+def value(location: Location, out: Output, asked: MetricSelection, latest: float) -> None:
     """Print the value of METRIC over the last --latest seconds.
 
     A counter shows its total, a gauge its last sample, a distribution its quantiles.
@@ -133,7 +133,7 @@ def value(location: Location, out: Output, asked: Asked, latest: float) -> None:
 @_entity
 @_latest
 @location_options
-def rate(location: Location, out: Output, asked: Asked, latest: float) -> None:
+def rate(location: Location, out: Output, asked: MetricSelection, latest: float) -> None:
     """Print the total of the counter METRIC and its rates over the last --latest seconds.
 
     Example: holdfast metrics rate orders --data data --entity ann --latest 3600
@@ -167,7 +167,7 @@ def rate(location: Location, out: Output, asked: Asked, latest: float) -> None:
 def series(
     location: Location,
     out: Output,
-    asked: Asked,
+    asked: MetricSelection,
     latest: float,
     step: float | None,
     kind: str | None,
@@ -205,7 +205,7 @@ def top(
 
     Example: holdfast metrics top orders --data data --latest 3600
     """
-    asked = Asked(metric, None, _options(prefix))
+    asked = MetricSelection(metric, None, _options(prefix))
     scope = "global" if is_global else "local"
     with _reading(location, out, asked) as opened:
         found = opened.space.metrics.top(
@@ -219,7 +219,7 @@ def top(
 
 
 @contextmanager
-def _reading(location: Location, out: Output, asked: Asked) -> Iterator[Opened]:
+def _reading(location: Location, out: Output, asked: MetricSelection) -> Iterator[Opened]:
     """Opens the store; an error about an unknown metric names the prefixes that define it."""
     from holdfast.errors import Forbidden, UnknownMetric
 
@@ -239,7 +239,7 @@ def _reading(location: Location, out: Output, asked: Asked) -> Iterator[Opened]:
             raise CommandFailure(error.code, error.message, hint, is_json=out.is_json) from None
 
 
-def _read(opened: Opened, asked: Asked, latest: float) -> Any:
+def _read(opened: Opened, asked: MetricSelection, latest: float) -> Any:
     """Returns a `Rate`, a `GaugeReading` or a `DistributionReading`, by the type of the metric."""
     from holdfast.errors import WrongMetricType
 
@@ -253,7 +253,7 @@ def _read(opened: Opened, asked: Asked, latest: float) -> Any:
 
 
 def _series(
-    opened: Opened, asked: Asked, latest: float, step: float | None, kind: str | None
+    opened: Opened, asked: MetricSelection, latest: float, step: float | None, kind: str | None
 ) -> Any:
     from holdfast.errors import WrongMetricType
 

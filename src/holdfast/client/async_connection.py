@@ -18,7 +18,7 @@ from holdfast.errors import Unreachable
 from holdfast.keepalive import keep_alive
 
 
-class _Asked:
+class _PendingCommands:
     """Commands that were sent together, and the waiter for their replies."""
 
     __slots__ = ("count", "deadline", "future", "replies")
@@ -37,8 +37,10 @@ class AsyncConnection(asyncio.Protocol):
         self._target = target
         self._loop = asyncio.get_running_loop()
         self._reader = ReplyReader()
-        self._asked: deque[_Asked] = deque()  # sent, and not answered yet
-        self._kept: list[tuple[bytes, _Asked]] = []  # sent at the end of this turn of the loop
+        self._asked: deque[_PendingCommands] = deque()  # sent, and not answered yet
+        self._kept: list[
+            tuple[bytes, _PendingCommands]
+        ] = []  # sent at the end of this turn of the loop
         self._timer: asyncio.TimerHandle | None = None
         self._on_reply: Callable[[Any], None] | None = None
         self._is_late = False
@@ -115,7 +117,7 @@ class AsyncConnection(asyncio.Protocol):
         if not self.is_open:
             future.set_exception(Broken(lost(self._target, None), was_sent=False))
             return future
-        asked = _Asked(future, count, self._loop.time() + timeout)
+        asked = _PendingCommands(future, count, self._loop.time() + timeout)
         if not self._kept:
             self._loop.call_soon(self._flush)
         self._kept.append((data, asked))
@@ -230,7 +232,9 @@ class AsyncConnection(asyncio.Protocol):
             self._on_reply(None)
 
 
-def _fail(asked: list[_Asked], reason: str, *, was_sent: bool, is_late: bool = False) -> None:
+def _fail(
+    asked: list[_PendingCommands], reason: str, *, was_sent: bool, is_late: bool = False
+) -> None:
     for each in asked:
         if not each.future.done():
             each.future.set_exception(Broken(reason, was_sent=was_sent, is_late=is_late))

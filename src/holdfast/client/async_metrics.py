@@ -9,7 +9,7 @@ from typing import Any, ParamSpec, Self, TypeVar, cast
 from holdfast.client.generated.async_limiter import AsyncSleep, AwaitedLimiter
 from holdfast.client.generated.async_rates import AsyncPromiseReads
 from holdfast.client.generated.metrics import AwaitedMetrics
-from holdfast.client.metrics import ClientReader, Promise, ScopedMetrics, asked
+from holdfast.client.metrics import ClientReader, Promise, ScopedMetrics, plan_arguments
 from holdfast.errors import OutcomeUnknown
 from holdfast.metrics.conditions import BUCKET_COUNT, Algorithm, Conditions, LimiterPlan, make_plan
 from holdfast.metrics.entity import EntityLike, Prefix
@@ -285,7 +285,7 @@ class AsyncReader(AsyncPromiseReads):
 
     async def fetch(self) -> None:
         """Reads everything that was requested and not fetched yet, in one call."""
-        for now, promises in self._reader.wanted():
+        for now, promises in self._reader.unfetched():
             queries: list[Any] = [promise.query for promise in promises]
             found = await self._metrics.rates(queries, **self._where, at=now)
             for promise, rate in zip(promises, found, strict=True):
@@ -347,7 +347,7 @@ class _StoreLimits:
 
     async def _settled(self, conditions: LimiterPlan, prefix: Any) -> tuple[Any, ...]:
         """Returns the plan as arguments, after conflicting counts were discarded."""
-        plan = asked(conditions)
+        plan = plan_arguments(conditions)
         if self._on_conflict != "refuse":
             await self._metrics.define_limits(*plan, self._on_conflict, prefix=prefix)
             self._on_conflict = "refuse"

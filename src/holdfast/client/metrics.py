@@ -126,7 +126,7 @@ class ClientMetrics(ScopedMetrics, CalledMetrics):
         """
         plan = make_plan(conditions, bucket_count, algorithm)
         if on_conflict != "refuse":
-            self.define_limits(*asked(plan), on_conflict, prefix=prefix)
+            self.define_limits(*plan_arguments(plan), on_conflict, prefix=prefix)
         return Limiter(
             _StoreLimits(self),
             plan,
@@ -162,7 +162,7 @@ class BatchLimiter:
     def __init__(self, metrics: BatchMetrics, plan: LimiterPlan, where: dict[str, Any]) -> None:
         self.plan = plan
         self._metrics = metrics
-        self._asked = asked(plan)
+        self._asked = plan_arguments(plan)
         self._where = where
 
     def require(
@@ -213,22 +213,22 @@ class _StoreLimits:
         self, operations: list[Any], conditions: Any, *, prefix: Any, namespace: str
     ) -> BatchResult:
         where = {"prefix": prefix, "namespace": namespace}
-        return self._metrics.try_incr(operations, *asked(conditions), **where)
+        return self._metrics.try_incr(operations, *plan_arguments(conditions), **where)
 
     def peek(
         self, operations: list[Any], conditions: Any, *, prefix: Any, namespace: str
     ) -> BatchResult:
         where = {"prefix": prefix, "namespace": namespace}
-        return self._metrics.peek(operations, *asked(conditions), **where)
+        return self._metrics.peek(operations, *plan_arguments(conditions), **where)
 
     def limit_incr(
         self, operations: list[Any], conditions: Any, *, prefix: Any, namespace: str
     ) -> None:
         where = {"prefix": prefix, "namespace": namespace}
-        self._metrics.limit_incr(operations, *asked(conditions), **where)
+        self._metrics.limit_incr(operations, *plan_arguments(conditions), **where)
 
 
-def asked(plan: LimiterPlan) -> tuple[dict[str, Any], int, str]:
+def plan_arguments(plan: LimiterPlan) -> tuple[dict[str, Any], int, str]:
     """Returns a plan as plain arguments: conditions, number of buckets, algorithm."""
     conditions = {}
     for name, condition in plan.conditions.items():
@@ -301,13 +301,13 @@ class ClientReader(Reader):
 
     def fetch(self) -> None:
         """Reads everything that was requested and not fetched yet, in one call."""
-        for now, promises in self.wanted():
+        for now, promises in self.unfetched():
             queries = [promise.query for promise in promises]
             found = self._rates(queries, prefix=self._prefix, namespace=self._namespace, at=now)
             for promise, rate in zip(promises, found, strict=True):
                 promise.fill(rate)
 
-    def wanted(self) -> list[tuple[float, list[Promise]]]:
+    def unfetched(self) -> list[tuple[float, list[Promise]]]:
         """Returns the promises to fetch, by their time; usually there is one."""
         by_time: dict[float, list[Promise]] = {}
         for promise in self._promises:

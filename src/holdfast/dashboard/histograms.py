@@ -64,7 +64,7 @@ def percentile(times: Times, share: float) -> float | None:
     return None
 
 
-def said(times: Times, share: float) -> str:
+def percentile_text(times: Times, share: float) -> str:
     """Returns a percentile in words, as exactly as its bucket tells it."""
     found = percentile(times, share)
     return "< 1 s" if found == 0 else duration(found)

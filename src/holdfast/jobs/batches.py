@@ -98,7 +98,7 @@ def load(ledger: "Ledger", id: str) -> BatchRecord | None:
     return None if value is None else decode(value)
 
 
-def need(ledger: "Ledger", id: str) -> BatchRecord:
+def require(ledger: "Ledger", id: str) -> BatchRecord:
     """Returns the batch; raises `UnknownBatch` if it does not exist."""
     record = load(ledger, check_name(id, "batch"))
     if record is None:
@@ -130,7 +130,7 @@ def open_batch(
 
 
 def close_batch(ledger: "Ledger", id: str, now: float) -> Batch:
-    record = need(ledger, id)
+    record = require(ledger, id)
     if record.closed is None:
         record.closed = now
         _save(ledger, record)
@@ -168,7 +168,7 @@ def _counts(ledger: "Ledger", id: str) -> dict[Outcome, int]:
 
 def join(ledger: "Ledger", job: JobRecord, id: str) -> None:
     """Makes the job, which its caller saves, a member of an open batch. Reads 1 key, writes 2."""
-    record = need(ledger, id)
+    record = require(ledger, id)
     if record.closed is not None:
         raise WrongState(f"batch {id!r} is closed: no more jobs can be put into it")
     if job.batch:

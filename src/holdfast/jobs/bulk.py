@@ -98,12 +98,12 @@ class BulkOperations:
 
         Costs what the action does for each of them.
         """
-        return step(self._ledger, need(self._ledger, id), self._ledger.time(now))
+        return step(self._ledger, require(self._ledger, id), self._ledger.time(now))
 
     @operation()
     def bulk_stop(self, id: str, *, now: float | None = None) -> BulkAction:
         """Stops an action; what it has changed stays changed. Reads 1 key, writes 2."""
-        return stop(self._ledger, need(self._ledger, id), self._ledger.time(now))
+        return stop(self._ledger, require(self._ledger, id), self._ledger.time(now))
 
     @operation(reads=True)
     def bulk(self, id: str) -> BulkAction | None:
@@ -130,7 +130,7 @@ def kept(ledger: Ledger) -> list[BulkAction]:
     return [decode(value) for _, value in found]
 
 
-def need(ledger: Ledger, id: str) -> BulkAction:
+def require(ledger: Ledger, id: str) -> BulkAction:
     record = load(ledger, check_name(id, "id"))
     if record is None:
         raise UnknownBulkAction(f"there is no bulk action {id!r}")

@@ -192,7 +192,7 @@ def load(ledger: "Ledger", jid: str) -> RecurringRecord | None:
     return None if value is None else _decode(value)
 
 
-def need(ledger: "Ledger", jid: str) -> RecurringRecord:
+def require(ledger: "Ledger", jid: str) -> RecurringRecord:
     """Returns the recurring job; raises `UnknownRecurringJob` if it does not exist."""
     record = load(ledger, jid)
     if record is None:
@@ -238,7 +238,7 @@ def unrecur(ledger: "Ledger", jid: str) -> None:
 
 def pause(ledger: "Ledger", jid: str) -> None:
     """Moves the next run to a time that never comes, so that no other code has to know of it."""
-    record = need(ledger, jid)
+    record = require(ledger, jid)
     if record.paused_run is None:
         _leave(ledger, record)
         record.paused_run, record.next = record.next, NEVER
@@ -246,7 +246,7 @@ def pause(ledger: "Ledger", jid: str) -> None:
 
 
 def resume(ledger: "Ledger", jid: str, now: float) -> None:
-    record = need(ledger, jid)
+    record = require(ledger, jid)
     if record.paused_run is not None:
         _leave(ledger, record)
         record.next, record.paused_run = _run_from(record, record.paused_run, now), None
@@ -278,7 +278,7 @@ def _leave(ledger: "Ledger", record: RecurringRecord) -> None:
 
 
 def update(ledger: "Ledger", jid: str, changes: dict[str, Any], now: float) -> None:
-    record = need(ledger, jid)
+    record = require(ledger, jid)
     _leave(ledger, record)
     if "interval" in changes:
         if record.cron:
@@ -298,14 +298,14 @@ def update(ledger: "Ledger", jid: str, changes: dict[str, Any], now: float) -> N
 
 
 def tag(ledger: "Ledger", jid: str, more: list[Tag]) -> list[Tag]:
-    record = need(ledger, jid)
+    record = require(ledger, jid)
     record.tags = check_tags([*record.tags, *more])
     save(ledger, record)
     return record.tags
 
 
 def untag(ledger: "Ledger", jid: str, less: list[Tag]) -> list[Tag]:
-    record = need(ledger, jid)
+    record = require(ledger, jid)
     unwanted = {tag_text(each) for each in less}
     record.tags = [each for each in record.tags if tag_text(each) not in unwanted]
     save(ledger, record)

@@ -62,11 +62,11 @@ async def sweep(dispatcher: Dispatcher) -> None:
                         )
                         dispatcher.authenticator.refresh(users)
                     await loop.run_in_executor(thread, sweeper.round)
-                    is_large = memory.is_to_be_returned()
+                    is_large = memory.should_return_memory()
                     garbage.collect(is_worthwhile=is_large)  # on the loop: most of it is its own
                     if is_large:
                         await loop.run_in_executor(thread, return_memory)
-                        memory.returned()
+                        memory.note_returned()
                 except HoldfastError as error:  # an engine that is away now may be back later
                     dispatcher.report(error)
         finally:

@@ -27,7 +27,7 @@ class BatchMeter:
         self._answers = 0
         self._bytes = 0
 
-    def took(self, size: int) -> None:
+    def note_answer(self, size: int) -> None:
         """Notes a step whose answer has `size` bytes."""
         self._answers += 1
         self._bytes += size

@@ -323,7 +323,7 @@ class Dispatcher:
         except UnknownSpace:
             self.forget_space(space.name)
             raise
-        self.large_reads.took(kind, time.monotonic() - begin)
+        self.large_reads.note_duration(kind, time.monotonic() - begin)
         return result
 
     async def reading(self, call: Callable[[], T]) -> T:

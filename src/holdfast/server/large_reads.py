@@ -51,7 +51,7 @@ class LargeReads:
             return True
         return arguments is not None and _asks_for_many(arguments)
 
-    def took(self, kind: str, seconds: float) -> None:
+    def note_duration(self, kind: str, seconds: float) -> None:
         """Notes how long a read on the loop took."""
         if seconds > LARGE_READ_SECONDS:
             used = self._used_in_turn()

@@ -56,7 +56,7 @@ class MemoryWatch:
         self._looks = 0  # since then
         self._patience = _FIRST_PATIENCE
 
-    def is_to_be_returned(self) -> bool:
+    def should_return_memory(self) -> bool:
         """Returns whether the process has grown and the flood is over; asked from time to time.
 
         Memory that is in use at the first try may be freed later, without another sign of it. So a
@@ -72,7 +72,7 @@ class MemoryWatch:
         is_large = self._looks >= self._patience and resident - self._least > _GROWN_BYTES
         return is_over and (self._grown > _GROWN_BYTES or is_large)
 
-    def returned(self) -> None:
+    def note_returned(self) -> None:
         """Notes that free pages were returned: the rest is in use for now."""
         self._patience = _FIRST_PATIENCE if self._grown > _GROWN_BYTES else 2 * self._patience
         self._grown, self._looks, self._last = 0, 0, self._resident_bytes()

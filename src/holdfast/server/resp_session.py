@@ -296,7 +296,7 @@ class RespSession:
             reply = self.failure(read, error)
         seconds = _clock() - begin
         if seconds > LARGE_READ_SECONDS:
-            self.dispatcher.large_reads.took(kind, seconds)
+            self.dispatcher.large_reads.note_duration(kind, seconds)
         if len(reply) > MAX_ANSWER_ON_LOOP_BYTES:
             self.dispatcher.large_reads.answered(kind, len(reply))
         return reply
@@ -432,7 +432,7 @@ class RespSession:
             for position, plan in enumerate(plans):
                 try:
                     replies.append(_run_in_batch(plan, tx))
-                    meter.took(len(replies[-1]))
+                    meter.note_answer(len(replies[-1]))
                 except Exception as error:
                     errors.at_position(error, position)
                     raise

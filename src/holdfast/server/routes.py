@@ -171,7 +171,7 @@ async def batch(api: HttpApi, request: HttpRequest, found: Found) -> HttpRespons
                 result = operation.call(getattr(tx, operation.layer), arguments)
                 # Encoded here, because a batch with too large an answer is refused.
                 results.append(msgspec.Raw(_encoder(request, operation)(result)))
-                meter.took(len(results[-1]))
+                meter.note_answer(len(results[-1]))
             except Exception as error:
                 at_position(error, position)
                 raise

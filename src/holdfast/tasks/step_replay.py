@@ -19,21 +19,21 @@ __all__ = [
     "is_settled",
     "name_of",
     "replayed",
+    "restored_error",
     "returned_by",
-    "revived",
 ]
 
 
 def replayed(known: Step, annotation: Any) -> Any:
     """Returns the result of a step that is done, or raises its exception."""
     if known.error:
-        raise revived(known)
+        raise restored_error(known)
     if known.result is None or annotation in (Any, None, type(None)):
         return known.result
     return from_plain(known.result, annotation)
 
 
-def revived(known: Step) -> Exception:
+def restored_error(known: Step) -> Exception:
     """Returns the exception of a failed step, of its original class if that is loaded.
 
     Nothing is imported and no constructor is called: what is stored is only data.

@@ -39,8 +39,8 @@ from holdfast.tasks.step_replay import (
     is_settled,
     name_of,
     replayed,
+    restored_error,
     returned_by,
-    revived,
 )
 from holdfast.tasks.task import Task, TaskCall
 from holdfast.tasks.values import to_plain
@@ -346,7 +346,7 @@ class WorkflowMemory:
         decoders = [call.decode for call in calls]
         if known is not None and known.ended:
             if known.error:
-                raise revived(known)
+                raise restored_error(known)
             return [gathered_value(each, decoders[at]) for at, each in enumerate(known.result)]
         begun = self._clock() if known is None else known.begun
         ids = tuple(f"{self._job.id}/{number}.{at}" for at in range(len(calls)))

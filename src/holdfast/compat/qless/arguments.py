@@ -37,7 +37,7 @@ class Arguments:
         self._at += 1
         return self._words[self._at - 1]
 
-    def need(self, error: str) -> str:
+    def required(self, error: str) -> str:
         """Returns the next argument, which must exist and not be empty."""
         word = self.optional()
         if not word:
@@ -49,10 +49,10 @@ class Arguments:
         return name(self.optional() or "", call, argument)
 
     def jid(self, call: str = "Job") -> str:
-        return check_name(self.need(f"{call}(): no jid provided"), "jid")
+        return check_name(self.required(f"{call}(): no jid provided"), "jid")
 
     def queue(self) -> str:
-        return check_name(self.need("Queue(): no queue name provided"), "queue")
+        return check_name(self.required("Queue(): no queue name provided"), "queue")
 
     def number(self, error: str, default: float | None = None) -> float:
         """Returns the next argument as a number; without a default it is required."""

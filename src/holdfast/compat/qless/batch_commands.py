@@ -74,7 +74,7 @@ def batch_forget(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
 
 def _refuse_large(ledger: "Ledger", id: str, instead: str) -> None:
     """Refuses a batch of more jobs than one transaction should change."""
-    total = batches.shown(ledger, batches.need(ledger, id)).total
+    total = batches.shown(ledger, batches.require(ledger, id)).total
     if total > MAX_JOBS_PER_CALL:
         raise BadArgument(
             f"Batch(): {id} has {total} jobs, at most {MAX_JOBS_PER_CALL} fit one command",

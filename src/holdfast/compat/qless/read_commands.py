@@ -44,8 +44,8 @@ def multiget(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
 
 
 def jobs(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
-    state = arguments.need('Jobs(): Arg "state" missing')
-    queue = "" if state == "complete" else arguments.need('Jobs(): Arg "queue" missing')
+    state = arguments.required('Jobs(): Arg "state" missing')
+    queue = "" if state == "complete" else arguments.required('Jobs(): Arg "queue" missing')
     offset, count = arguments.page("Jobs")
     if state not in queues.LISTS:
         raise BadArgument(f'Jobs(): Unknown type "{state}"')
@@ -131,9 +131,9 @@ def result(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
 
 
 def tag(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
-    action = arguments.need('Tag(): Arg "command" must be "add", "remove", "get" or "top"')
+    action = arguments.required('Tag(): Arg "command" must be "add", "remove", "get" or "top"')
     if action == "get":
-        name = arguments.need('Tag(): Arg "tag" missing')
+        name = arguments.required('Tag(): Arg "tag" missing')
         offset, count = arguments.page("Tag")
         if offset == count == 0:
             count = -1  # all of them, as an accident of the originals' ranges had it
@@ -143,7 +143,7 @@ def tag(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
         return replies.text(replies.listed(tags.most_used_tags(ledger, offset, count)))
     if action not in ("add", "remove"):
         raise BadArgument('Tag(): First argument must be "add", "remove" or "get"')
-    jid = arguments.need('Tag(): Arg "jid" missing')
+    jid = arguments.required('Tag(): Arg "jid" missing')
     named: list[Tag] = list(arguments.rest())
     if action == "add":
         carried = tags.add_tags(ledger, jid, named, now)
@@ -159,7 +159,7 @@ def track(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
         return replies.text(
             {"jobs": replies.jobs(ledger, found), "expired": replies.listed(expired)}
         )
-    jid = arguments.need('Track(): Arg "jid" missing')
+    jid = arguments.required('Track(): Arg "jid" missing')
     if action.lower() == "untrack":
         return "1" if tracking.untrack(ledger, jid) else "0"
     if action.lower() == "track":

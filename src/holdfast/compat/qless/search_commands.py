@@ -45,7 +45,7 @@ def _wanted(arguments: Arguments, call: str) -> JobSearch:
 
 def bulk_start(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
     """Runs `bulk.start action search [queue q | tag t | priority p] [id id]`."""
-    action: Any = arguments.need('Bulk(): Arg "action" missing')
+    action: Any = arguments.required('Bulk(): Arg "action" missing')
     wanted = _wanted(arguments, "Bulk")
     given = arguments.known_options("Bulk", "queue", "tag", "priority", "id")
     priority = None
@@ -58,12 +58,12 @@ def bulk_start(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
 
 
 def bulk_step(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
-    record = bulk.need(ledger, arguments.name("Bulk", "id"))
+    record = bulk.require(ledger, arguments.name("Bulk", "id"))
     return replies.text(replies.bulk_action(bulk.step(ledger, record, now)))
 
 
 def bulk_stop(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
-    record = bulk.need(ledger, arguments.name("Bulk", "id"))
+    record = bulk.require(ledger, arguments.name("Bulk", "id"))
     return replies.text(replies.bulk_action(bulk.stop(ledger, record, now)))
 
 

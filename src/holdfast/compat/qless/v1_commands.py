@@ -114,7 +114,7 @@ def _fail(seed: JobsV1, arguments: Arguments) -> Reply:
 
 def _stats(seed: JobsV1, arguments: Arguments) -> Reply:
     queue = arguments.queue()
-    date = arguments.need('Stats(): Arg "date" missing or not a number: nil')
+    date = arguments.required('Stats(): Arg "date" missing or not a number: nil')
     return text(seed.stats(queue, date))
 
 

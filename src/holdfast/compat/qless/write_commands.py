@@ -62,8 +62,8 @@ def requeue(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
 
 
 def _put(ledger: "Ledger", now: float, arguments: Arguments, caller: str, queue: str) -> str:
-    jid = arguments.need('Put(): Arg "jid" missing')
-    klass = arguments.need('Put(): Arg "klass" missing')
+    jid = arguments.required('Put(): Arg "jid" missing')
+    klass = arguments.required('Put(): Arg "klass" missing')
     data = json_text(arguments.optional(), 'Put(): Arg "data" missing or not JSON: ')
     delay = arguments.number('Put(): Arg "delay" not a number: ')
     options = arguments.options()
@@ -107,7 +107,7 @@ def mput(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
     of put; returns their ids in order."""
     caller = arguments.optional() or ""
     error = 'Mput(): Arg "jobs" not JSON: '
-    listed = array(arguments.need(error), error, dict)
+    listed = array(arguments.required(error), error, dict)
     check_jobs_count(len(listed))
     return [put_job(ledger, new_job(each, "Mput", "jobs"), caller, now) for each in listed]
 
@@ -238,7 +238,7 @@ def priority(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
 
 
 def log(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
-    jid = arguments.need("Log(): Argument 'jid' missing")
+    jid = arguments.required("Log(): Argument 'jid' missing")
     message = arguments.message()
     if not message:
         raise BadArgument("Log(): Argument 'message' missing")
@@ -253,7 +253,7 @@ def log(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
 
 def depends(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
     jid = arguments.jid()
-    action = arguments.need('Depends(): Arg "command" missing')
+    action = arguments.required('Depends(): Arg "command" missing')
     jids = arguments.jids()
     dependencies.blocked_job(ledger, jid)
     if action == "on":
@@ -284,13 +284,13 @@ def queue_forget(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
 
 
 def worker_deregister(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
-    first = arguments.need("Worker(): no worker name provided")
+    first = arguments.required("Worker(): no worker name provided")
     workers.deregister(ledger, [first, *arguments.rest()])
     return None
 
 
 def config_set(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
-    option = arguments.need('config.set(): Arg "option" missing')
+    option = arguments.required('config.set(): Arg "option" missing')
     value = arguments.optional()
     if value is None:
         raise BadArgument('config.set(): Arg "value" missing')
@@ -299,7 +299,7 @@ def config_set(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
 
 
 def config_unset(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
-    settings.unset_option(ledger, arguments.need('config.unset(): Arg "option" missing'))
+    settings.unset_option(ledger, arguments.required('config.unset(): Arg "option" missing'))
     return None
 
 
@@ -331,8 +331,8 @@ def recur(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
         record.interval = arguments.number('Recur(): Arg "interval" not a number: ')
         record.next = now + arguments.number('Recur(): Arg "offset" not a number: ')
     elif spec == "cron":
-        record.cron = arguments.need('Recur(): Arg "cron" missing')
-        record.tz = arguments.need('Recur(): Arg "tz" missing')
+        record.cron = arguments.required('Recur(): Arg "cron" missing')
+        record.tz = arguments.required('Recur(): Arg "tz" missing')
     else:
         raise BadArgument(f'Recur(): schedule type "{spec}" unknown')
     if spec == "interval" and record.interval <= 0:
@@ -354,7 +354,7 @@ def unrecur(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
 
 def recur_update(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
     jid = arguments.jid("Recurring")
-    recurring.need(ledger, jid)
+    recurring.require(ledger, jid)
     pairs = arguments.rest()
     changes: dict[str, Any] = {}
     for at in range(0, len(pairs), 2):
