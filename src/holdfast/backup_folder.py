@@ -57,7 +57,7 @@ class DatedBackup(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Keep(msgspec.Struct, frozen=True, kw_only=True):
-    """How many backups of a unit of time are kept: the newest of each of the last `count`."""
+    """Keeps the newest backup of each of the last `count` units of time."""
 
     count: int
     unit: str

@@ -83,7 +83,7 @@ class CommandReader:
 
     @property
     def is_between_commands(self) -> bool:
-        """Whether nothing has come of the next command, and more can follow."""
+        """Returns whether no byte of the next command has arrived, and more can follow."""
         return not self._held and not self._missing and self.error is None
 
     @property

@@ -1,4 +1,4 @@
-"""Whether the layers of a space agree with themselves, looked at a bounded number of keys at a
+"""Checks whether the records of a space agree with each other, a bounded number of keys at a
 time."""
 
 from collections.abc import Callable, Iterator, Mapping

@@ -74,7 +74,7 @@ def command(
 
 
 class Loaded:
-    """How far a load is."""
+    """The progress of a load."""
 
     def __init__(self, subject: Subject) -> None:
         self.subject = subject

@@ -1,4 +1,4 @@
-"""Where a command works: on the store in a folder, or on a running server, whichever is given."""
+"""The store that a command works on: in a folder, or on a running server, whichever is given."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -35,7 +35,7 @@ class TableChange(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def primary_changes(self) -> bool:
-        """Whether ids would be made in another way; refused while the table holds entities."""
+        """Returns whether ids would be made in another way, which only an empty table allows."""
         if self.old is None or self.new is None:
             return False
         return self.old.primary != self.new.primary

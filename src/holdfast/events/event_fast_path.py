@@ -149,7 +149,7 @@ def _terms(expression: Expression) -> Terms | None:
 
 
 class PlainStep(NamedTuple):
-    """What a plain handler writes for one event."""
+    """The writes of a plain handler for one event."""
 
     handler: PlainHandler
     keys: Strings

@@ -148,7 +148,7 @@ class BoardEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Distinct(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How many different values."""
+    """The number of different values, exact or estimated."""
 
     count: int
     exact: bool

@@ -119,7 +119,7 @@ def maximum_likelihood(missing: float, came_up: Sequence[int], rank_bits: int) -
     """Returns the number of values per register that makes the observed ranks likeliest.
 
     With x values per register on average, rank k has come up with probability 1 - exp(-x p), where
-    p = 2^-k. A register tells of some ranks that came up and of some that did not, so
+    p = 2^-k. A register shows some ranks that came up and of some that did not, so
 
         log-likelihood(x) = -x * missing + sum over k of came_up[k] * log(1 - exp(-x p))
 

@@ -17,7 +17,7 @@ from holdfast.limits import MAX_REPORTED_PROBLEMS
 
 
 class JobSource(ABC):
-    """Where jobs come from. What can't be taken over is left out, with the reason."""
+    """The system that jobs come from. It leaves out what can't be imported, with the reason."""
 
     def __init__(self) -> None:
         self.left_out: list[str] = []

@@ -42,7 +42,7 @@ class QueueFigures(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JobTotals(msgspec.Struct, frozen=True, kw_only=True):
-    """How many names and failed jobs there are, each counted up to `MAX_COUNTED_NAMES` names."""
+    """The numbers of names and failed jobs, each counted up to `MAX_COUNTED_NAMES` names."""
 
     queues: int
     failed: int  # jobs, of all groups

@@ -22,7 +22,7 @@ _OVERFLOW_LOOK_SECONDS: Final = 0.05  # the same while too much is unread
 
 
 class SlowClient(Protocol):
-    """What back-pressure needs to know about a connection."""
+    """The part of a connection that back-pressure uses."""
 
     def unsent_bytes(self) -> int:
         """Returns the bytes sent to the client that it has not read."""

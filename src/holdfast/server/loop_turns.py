@@ -30,7 +30,7 @@ _THREAD: Final = getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF)
 
 
 class Used(NamedTuple):
-    """What a thread has used."""
+    """The processor time and disk reads of a thread."""
 
     seconds: float  # of processor time
     disk_reads: int  # that it waited for

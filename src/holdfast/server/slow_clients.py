@@ -17,7 +17,7 @@ _LEAST_PAUSE_SECONDS: Final = 1.0  # between two looks at a client
 
 
 class WatchedClient(Protocol):
-    """What the watch needs to know about a connection."""
+    """The part of a connection that the watch uses."""
 
     session: RespSession
     reader: CommandReader
@@ -26,7 +26,7 @@ class WatchedClient(Protocol):
 
     @property
     def is_busy(self) -> bool:
-        """Whether the client waits for the server, not the server for the client."""
+        """Returns whether the client waits for the server, not the server for the client."""
 
     def finish(self) -> None: ...
 

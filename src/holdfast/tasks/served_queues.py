@@ -13,7 +13,7 @@ _LOOK_SECONDS: Final = WORKER_PROGRAM_SECONDS / 3  # between two looks for new q
 
 
 class ServedQueues:
-    """Names in the order given; a pattern stands for all queues that match it."""
+    """Names in the order given; a pattern means all queues that match it."""
 
     def __init__(self, jobs: Any, words: Sequence[str]) -> None:
         self._jobs = jobs

@@ -219,7 +219,7 @@ class _CrashingEngine:
 
 
 class _CountedTransaction:
-    """A transaction that tells of each write before it makes it."""
+    """A transaction that reports each write before it makes it."""
 
     def __init__(self, tx: Transaction, before_write: Callable[[], None]) -> None:
         self._tx = tx

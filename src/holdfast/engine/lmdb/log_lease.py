@@ -1,4 +1,4 @@
-"""Who may commit: the folder's lease, and the states that a process passes.
+"""The folder's lease, which a process needs to commit, and the states of that process.
 
 Only the process that holds the lease may append to the redo log or commit to LMDB's file.
 

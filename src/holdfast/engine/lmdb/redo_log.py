@@ -93,7 +93,7 @@ class FoundRecords(NamedTuple):
 
 
 class NewRecords(NamedTuple):
-    """What other processes have appended, as one commit: nobody reads a state in between."""
+    """The records that other processes have appended, as one commit without states in between."""
 
     writes: Writes
     notices: list[Notice]

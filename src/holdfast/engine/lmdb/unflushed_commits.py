@@ -5,7 +5,7 @@ only its own. Processes that share a store append to one redo log: before each t
 view, a process reads the records published since it last looked and adds them to its base. The next
 LMDB commit of any process makes the base obsolete, and it is dropped.
 
-A writer follows the log while it holds the lease, so the log stands still meanwhile. It reads
+A writer follows the log while it holds the lease, so the log does not change meanwhile. It reads
 everything that was appended, on disk or not, and waits for the disk afterwards (disk_wait.py). A
 view follows only what is on disk, without the lease. LMDB may commit meanwhile; the view then needs
 no base, because the snapshot that it takes next has everything. Only a snapshot tells whether LMDB

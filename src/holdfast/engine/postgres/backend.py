@@ -422,7 +422,7 @@ class PostgresBackend:
 
 
 class KnownSpace:
-    """What this process knows of a space: how many commits it has had, and whether others are
+    """A space as this process knows it: how many commits it has had, and whether others are
     expected to write to it too."""
 
     __slots__ = ("_commits", "_own")
