@@ -49,16 +49,19 @@ class Runner(Protocol):
         """Runs `work` as a transaction; works of the same `kind` read alike."""
         ...
 
-    def view(self) -> AbstractContextManager[Reader]: ...
+    def view(self) -> AbstractContextManager[Reader]:
+        """Opens one consistent snapshot."""
 
     def read(self, work: Callable[[Reader], T], kind: str = "") -> T:
         """Runs `work` on a view, more than once if that saves round trips; works of the same `kind`
         read alike."""
         ...
 
-    def subscribe(self, topic_prefix: str = "") -> Subscription: ...
+    def subscribe(self, topic_prefix: str = "") -> Subscription:
+        """Subscribes to notices of this space whose topics begin with `topic_prefix`."""
 
-    def read_clock(self) -> float: ...
+    def read_clock(self) -> float:
+        """Returns the time by the store's clock, in seconds since 1970."""
 
 
 def per_call(layer: type[Any]) -> type[Any]:

@@ -19,9 +19,11 @@ class Server(Protocol):
 
     backups: Path | None  # the folder that backups go to
 
-    def setting_entries(self) -> list[SettingEntry]: ...
+    def setting_entries(self) -> list[SettingEntry]:
+        """Returns the settings, and where each came from."""
 
-    def figures(self) -> dict[str, int]: ...
+    def figures(self) -> dict[str, int]:
+        """Returns the server's own figures, such as its connections."""
 
 
 class Home(Protocol):
@@ -32,20 +34,27 @@ class Home(Protocol):
     server: Server | None
 
     @property
-    def engine_name(self) -> str: ...
+    def engine_name(self) -> str:
+        """The kind of engine: lmdb, postgres or valkey."""
 
     @property
-    def maintenance(self) -> MaintenanceRuns: ...
+    def maintenance(self) -> MaintenanceRuns:
+        """The checks and backups that run in the background."""
 
-    def spaces(self) -> list[str]: ...
+    def spaces(self) -> list[str]:
+        """Returns the names of all spaces."""
 
-    def page_of_spaces(self, *, after: str | None, limit: int) -> list[tuple[str, bytes]]: ...
+    def page_of_spaces(self, *, after: str | None, limit: int) -> list[tuple[str, bytes]]:
+        """Returns up to `limit` spaces after the name `after`, with their prefixes."""
 
-    def has_space(self, name: str) -> bool: ...
+    def has_space(self, name: str) -> bool:
+        """Returns whether there is a space of that name."""
 
-    def drop_space(self, name: str, *, progress: Callable[[int], None] | None = None) -> None: ...
+    def drop_space(self, name: str, *, progress: Callable[[int], None] | None = None) -> None:
+        """Removes a space with everything in it."""
 
-    def backup(self, target: str | Path) -> Backup: ...
+    def backup(self, target: str | Path) -> Backup:
+        """Writes a consistent copy into the folder `target`, and verifies it."""
 
 
 class Layers(Protocol):

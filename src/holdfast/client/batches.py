@@ -55,6 +55,7 @@ class Handle(Generic[T]):
             raise
 
     def refuse(self, error: BaseException) -> None:
+        """Makes `result` raise this error."""
         self._error = error
 
     def _then(self, make: Callable[[T], U]) -> "Handle[U]":

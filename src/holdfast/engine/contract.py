@@ -54,9 +54,11 @@ class Reader(Protocol):
     space: bytes  # the prefix of all keys that the reader is meant for
     now: float  # one clock reading, in seconds since the epoch
 
-    def get(self, key: bytes) -> bytes | None: ...
+    def get(self, key: bytes) -> bytes | None:
+        """Returns the value of a key, or None."""
 
-    def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]: ...
+    def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        """Returns the values of the keys, in their order; None for a missing one."""
 
     def scan(
         self, begin: bytes, end: bytes, *, limit: int | None = None, reverse: bool = False
@@ -72,7 +74,8 @@ class Reader(Protocol):
 class Transaction(Reader, Protocol):
     """A reader that sees its own writes, all of which become durable together or not at all."""
 
-    def put(self, key: bytes, value: bytes) -> None: ...
+    def put(self, key: bytes, value: bytes) -> None:
+        """Sets the value of a key."""
 
     def put_all(self, pairs: dict[bytes, bytes], *, checked: bool = False) -> None:
         """Puts every pair, in less time than a `put` for each takes.
@@ -82,7 +85,8 @@ class Transaction(Reader, Protocol):
         """
         ...
 
-    def delete(self, key: bytes) -> None: ...
+    def delete(self, key: bytes) -> None:
+        """Deletes a key; one that does not exist is no error."""
 
     def clear(self, begin: bytes, end: bytes) -> None:
         """Deletes every key with begin <= key < end."""
@@ -115,6 +119,7 @@ class Outcome(msgspec.Struct, Generic[T], frozen=True):
     error: BaseException | None = None
 
     def unwrap(self) -> T:
+        """Returns the result, or raises the exception."""
         if self.error is not None:
             try:
                 raise self.error
@@ -155,7 +160,8 @@ class Subscription(Protocol):
         Read again what you follow."""
         ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Ends the subscription. A waiting `get` returns None."""
 
     def __enter__(self) -> Self: ...
 
@@ -326,9 +332,11 @@ class Engine(Protocol):
         """Raises `StoreDamaged` if reading everything could end the process."""
         ...
 
-    def stats(self) -> dict[str, int]: ...
+    def stats(self) -> dict[str, int]:
+        """Returns figures about the store, by name."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Waits for running writers and releases everything; a second call does nothing."""
 
 
 class EngineOptions(NamedTuple):

@@ -99,6 +99,7 @@ class KeySubscription:
         return [key for key in changed if self._key in (None, key)]
 
     def close(self) -> None:
+        """Ends the subscription. A waiting `get` returns None."""
         self._notices.close()
 
     def __enter__(self) -> "KeySubscription":

@@ -40,9 +40,11 @@ _DEFAULT: Final = msgspec.msgpack.Decoder(DefaultRecord)
 class Domains(Protocol):
     """The spaces of a store, as the tables of domain `*` use them."""
 
-    def names(self) -> list[str]: ...
+    def names(self) -> list[str]:
+        """Returns the names of all domains."""
 
-    def find(self, domain: str) -> Runner | None: ...
+    def find(self, domain: str) -> Runner | None:
+        """Returns the domain, or None if it does not exist."""
 
     def runner(self, domain: str) -> Runner:
         """Creates the domain if it does not exist."""
@@ -82,6 +84,7 @@ class EveryDomainTables(StoreTables):
         return _schema_of(self._found(table))
 
     def schema_etag(self, table: str) -> str:
+        """Returns the entity tag of a table's default schema."""
         schema = self.schema(table)
         return f"{schema['version']}-{_plan_of(schema).digest}"
 

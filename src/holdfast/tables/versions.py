@@ -38,6 +38,7 @@ class Versions:
         self._rest = (0x8000 | secrets.randbits(14)) << 48 | secrets.randbits(48) | multicast
 
     def make(self, now: float) -> UUID:
+        """Returns the next version, for a write at the time `now`."""
         ticks = int(now * 1_000_000) * 10 + TICKS_TO_1970
         with self._lock:
             self._last = max(ticks, self._last + 1)
