@@ -447,6 +447,21 @@ def test_what_every_model_has_is_never_the_name_of_a_column() -> None:
             assert names.attribute(Column(name=name, type="Text")) == f"{name}_"
 
 
+@pytest.mark.parametrize("style", STYLES)
+def test_what_the_code_of_a_model_uses_is_never_the_name_of_a_column(style: Style) -> None:
+    columns = "a: {type: Float, default: .inf}, b: {type: Set, subtype: Text, default: []}"
+    schemas = [*everything(), parse_schema(f"schema: s\ntables: {{T: {{columns: {{{columns}}}}}}}")]
+    names = NamingRules.of("py", style)
+    tree = ast.parse(generate(schemas, "py", Options(style=style)))
+    found = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    own = {node.id for node in found if isinstance(node.ctx, ast.Store)}  # such as aliases
+    used = {node.id for node in found} - own
+
+    assert {"float", "set"} <= used
+    for name in used:
+        assert names.attribute(Column(name=name, type="Text")) == f"{name}_"
+
+
 @pytest.mark.parametrize("comment", ['"', '"\nß', 'say "hi"', '"a"', 'x\n"', '"""', '\\"'])
 def test_quotes_at_the_ends_of_a_comment_do_not_run_into_those_of_the_docstring(
     tmp_path: Path, comment: str

@@ -39,7 +39,7 @@ _PYTHON_MODEL: Final = _words(
 )
 _PYTHON_CLASSIC: Final = _words(
     "Binary Bool Float Int List Map Model Set Text Timestamp Uint all decode encode primary "
-    "setPrimary tableName UTC datetime"
+    "setPrimary tableName UTC datetime float set"
 )
 
 
