@@ -59,12 +59,15 @@ def check_argument_types(layer: Layer) -> Layer:
 
     Methods that a store runs in a transaction are checked in their layer, not here.
     """
-    # In their order, which is that of the reference.
-    names = [name for base in layer.__mro__ for name in vars(base) if not name.startswith("_")]
-    for name in dict.fromkeys(names):
-        method = inspect.getattr_static(layer, name)
-        if inspect.isfunction(method) and (
-            name in vars(layer) or not hasattr(method, "__wrapped__")
+    found: dict[str, Any] = {}  # in the order of the reference
+    for base in layer.__mro__:
+        for name, method in vars(base).items():
+            found.setdefault(name, method)
+    for name, method in found.items():
+        if (
+            not name.startswith("_")
+            and inspect.isfunction(method)
+            and (name in vars(layer) or not hasattr(method, "__wrapped__"))
         ):
             itself = hasattr(method, "__checks_own_arguments__")
             setattr(layer, name, method if itself else _checked(method))
