@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 from typing import Any
 from urllib.parse import unquote
 
@@ -164,3 +165,24 @@ def test_a_request_that_finds_no_table_makes_no_domain(store: Store) -> None:
         await served.close()
 
     asyncio.run(work())
+
+
+def test_the_description_of_all_operations_is_made_beside_the_event_loop(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made_in: list[threading.Thread] = []
+
+    def document() -> bytes:
+        made_in.append(threading.current_thread())
+        return b"{}"
+
+    async def work() -> None:
+        served = Application(store)
+        assert (await ask(served, "GET", "/openapi.json"))[:2] == (200, b"{}")
+        await served.close()
+
+    monkeypatch.setattr("holdfast.server.routes.document", document)
+    asyncio.run(work())
+
+    assert threading.current_thread() not in made_in
+    assert len(made_in) == 1
