@@ -1,12 +1,14 @@
 """Operations of several transactions: their results are encoded in the threads that they run in."""
 
+import asyncio
+import os
 import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from holdfast.operations import Operation
+from holdfast.operations import OPERATIONS, Operation
 from holdfast.server import payloads
 from holdfast.server.commands import plan_of
 from holdfast.server.dispatcher import Dispatcher
@@ -56,3 +58,24 @@ def test_over_http_the_result_is_encoded_in_a_thread(
 
     run_on_server(tmp_path, use)
     assert encoded == [("admin.spaces", False), ("jobs.length", True)]
+
+
+def test_threads_encode_one_after_the_other(tmp_path: Path) -> None:
+    operation = OPERATIONS["admin.spaces"]
+    inside: list[object] = []
+    most: list[int] = []
+
+    def encode(result: object) -> None:
+        inside.append(result)
+        for _ in range(2_000):
+            os.sched_yield()  # the others may begin
+            most.append(len(inside))
+        inside.pop()
+
+    async def use(dispatcher: Dispatcher) -> None:
+        arguments = operation.arguments()
+        started = [dispatcher.start(dispatcher.store, operation, arguments, encode) for _ in "1234"]
+        await asyncio.gather(*started)
+
+    run_on_server(tmp_path, use)
+    assert max(most) == 1

@@ -7,6 +7,7 @@ thread of their own, so that they hold up nobody.
 import asyncio
 import itertools
 import logging
+import threading
 import time
 import traceback
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
@@ -137,6 +138,8 @@ class Dispatcher:
         self._readers = ThreadPoolExecutor(threads, thread_name_prefix="holdfast-reader")
         self._large_requests = LargeReads()
         self._decoder = ThreadPoolExecutor(1, thread_name_prefix="holdfast-decoder")
+        # Several threads that encode at once would keep Python's lock from the loop.
+        self._encoding = threading.Lock()
         self._threads = 0  # long operations that run or wait for a thread
         self._ends: dict[object, Callable[[], None]] = {}  # end the waits when the server stops
         self._sessions = itertools.count(1)
@@ -269,14 +272,20 @@ class Dispatcher:
     ) -> asyncio.Future[Any]:
         """Starts a long operation: in a thread, where its result is also encoded, or as a wait that
         holds nothing."""
-        encode = encode or _unchanged
+        encode = encode or (lambda result: result)
         if operation.kind == "wait":
             waiting = self.waits[operation.full_name](self, space, arguments)
             return asyncio.ensure_future(_encoded(waiting, encode))
         if operation.full_name in ("admin.backup", "admin.backup_start"):
             arguments = placed_backup(arguments, self.backups)
         work = self.recorder.work_of(operation, arguments)
-        running = self.in_thread(lambda: encode(work(space)))
+
+        def run() -> Any:
+            result = work(space)
+            with self._encoding:
+                return encode(result)
+
+        running = self.in_thread(run)
         running.add_done_callback(lambda _: self.note_written(space))
         return running
 
@@ -483,10 +492,6 @@ class Dispatcher:
         self._readers.shutdown()
         self._decoder.shutdown()
         self.notice_feed.close()
-
-
-def _unchanged(result: Any) -> Any:
-    return result
 
 
 async def _encoded(waiting: Awaitable[Any], encode: Callable[[Any], Any]) -> Any:
