@@ -46,6 +46,9 @@ def spaces(server: Server) -> list[str]:
         ("POST", "/unread/tables/names"),
         ("POST", "/unread/entities/schemas"),
         ("POST", "/unread/events/schemas"),
+        ("GET", "/unread/flux/query?keys[]=a"),
+        ("POST", "/unread/flux/distinct?keys[]=a"),
+        ("GET", "/ui/unread/"),
     ],
 )
 def test_a_request_that_reads_creates_no_space(server: Server, method: str, path: str) -> None:

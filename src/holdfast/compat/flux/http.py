@@ -12,6 +12,7 @@ from hashlib import sha1
 from itertools import islice
 from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qsl
+from uuid import uuid4
 
 import msgspec
 
@@ -283,6 +284,10 @@ async def post_distinct(call: FluxRequest) -> Any:
     _refuse_intersection(call)
     since = call.parameters.since()
     ttl = call.api.dispatcher.flux_ttl
+    if not await call.api.dispatcher.reading(call.space.exists):
+        # Those who may only read may ask, and must not create a space. An unknown key counts 0, as
+        # a stored union of nothing does.
+        return {"key": str(uuid4()), "ttl": ttl}
     kept = await call.write(
         lambda tx: stored_results.keep_distinct(
             tx.raw, Reads(tx.raw), keys, since, ttl, counts_members=True
