@@ -4,8 +4,8 @@ It waits for the commits of its space, checks what was read, and applies what wa
 that fails is an error, which undoes everything; or, if `asked` is true, an answer: the rows that
 the caller has asked for, as they are while no one else can commit to the space.
 
-An answer is one string of bytes, because a table of rows takes a fifth of the server's time for a
-commit. It begins with MADE or REFUSED.
+An answer is one string of bytes, because PostgreSQL fills a table and reads it back even for one
+row. It begins with MADE or REFUSED.
 
 With `early` the commit does not wait for the disk itself, so that the next one of the space need
 not wait for it either: the statement after it does (statements.FLUSH), before anyone is told.
