@@ -337,6 +337,9 @@ MAX_FAN_OUTS: Final = 1_000  # listed in one call
 
 MAX_JOB_NAME_BYTES: Final = 1_024  # an id, queue, worker, tag, group or class is part of many keys
 MAX_JOB_DATA_BYTES: Final = 16 * 1024 * 1024  # the data travels with every pop
+# data of the jobs of one pop; with more, it returns fewer jobs: the answer to a write is encoded on
+# the event loop
+MAX_POPPED_BYTES: Final = MAX_JOB_DATA_BYTES
 MAX_JOB_DATA_DEPTH: Final = 512  # a worker decodes it deep inside its own calls
 MAX_JOB_MESSAGE_CHARS: Final = 1024 * 1024  # of a failure; a longer one is cut and marked
 MAX_HISTORY_MESSAGE_CHARS: Final = 1_000  # of a retry; every pop reads the job's history

@@ -291,7 +291,7 @@ def test_a_refused_operation_changes_nothing(store: Store) -> None:
 def test_a_pop_ends_early_where_the_data_of_the_jobs_would_be_too_much_for_one_answer(
     store: Store, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pops, "MAX_ANSWER_BYTES", 10_000)
+    monkeypatch.setattr(pops, "MAX_POPPED_BYTES", 10_000)
     for number in range(5):
         store.jobs.put("queue", data="x" * 4_000, id=f"large{number}")
     store.jobs.put("queue", data="x" * 20_000, id="huge")
@@ -304,7 +304,7 @@ def test_a_pop_ends_early_where_the_data_of_the_jobs_would_be_too_much_for_one_a
 def test_jobs_of_a_lost_worker_come_in_several_pops_too(
     store: Store, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pops, "MAX_ANSWER_BYTES", 10_000)
+    monkeypatch.setattr(pops, "MAX_POPPED_BYTES", 10_000)
     store.jobs.config_set("grace-period", 0)
     for number in range(3):
         store.jobs.put("queue", data="x" * 4_000, id=f"large{number}")

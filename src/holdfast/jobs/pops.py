@@ -42,7 +42,7 @@ from holdfast.jobs.ledger import encode
 from holdfast.jobs.records import FAILED, NEVER, RUNNING, Failure, Job, JobRecord, QueueRecord
 from holdfast.jobs.views import all_shown
 from holdfast.keys import pack_float, pack_str, unpack
-from holdfast.limits import JOBS_PER_STEP, MAX_ANSWER_BYTES, MAX_JOBS_PER_CALL
+from holdfast.limits import JOBS_PER_STEP, MAX_JOBS_PER_CALL, MAX_POPPED_BYTES
 
 if TYPE_CHECKING:
     from holdfast.jobs.ledger import Ledger
@@ -69,7 +69,7 @@ class PopOperations:
         Without `lock_seconds`, the options `<queue>-heartbeat` and `heartbeat` say how long a lock
         lasts. A worker that does not renew it in time loses the job, after a notice and a grace
         period. A job's own `timeout` ends its lock early. Returns fewer jobs if the queue has a
-        rate that is used up, or if their data would exceed `MAX_ANSWER_BYTES`, and none if it is
+        rate that is used up, or if their data would exceed `MAX_POPPED_BYTES`, and none if it is
         paused. Reads 5 keys and writes 6 for one job, 2 and 4 for each further one. A rate adds 3
         and 2, and 30 reads where few jobs start.
         """
@@ -196,7 +196,7 @@ class _AnswerSize:
         """Counts the data of one more job; False if it does not fit."""
         if not job.data:
             self._ledger.data_of(job)
-        return self._ledger.long_data_bytes - self._begun <= MAX_ANSWER_BYTES
+        return self._ledger.long_data_bytes - self._begun <= MAX_POPPED_BYTES
 
 
 def _take_work(
