@@ -93,7 +93,11 @@ class Disk:
         self.known[name] = self.read(name)
 
     def at_rest(self) -> dict[str, bytes]:
-        return {name: self.torn(self.known[name], self.read(name)) for name in (DATA, LOG)}
+        then, now = self.known[DATA], self.read(DATA)
+        # A flusher, of either process, commits when it likes. LMDB has synced the pages of a commit
+        # before it writes the meta page, and no page of it is torn any more.
+        data = self.torn(then, now) if then[:META_BYTES] == now[:META_BYTES] else now
+        return {DATA: data, LOG: self.torn(self.known[LOG], self.read(LOG))}
 
     def torn(self, then: bytes, now: bytes) -> bytes:
         pages = []
