@@ -327,7 +327,7 @@ class Dispatcher:
         try:
             result = work(self.turn_view.of(space))
         except TooLong:
-            self.large_reads.stopped(kind)
+            self.large_reads.remember(kind)
             raise
         except UnknownSpace:
             self.forget_space(space.name)

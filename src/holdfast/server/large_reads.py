@@ -56,15 +56,15 @@ class LargeReads:
         if seconds > LARGE_READ_SECONDS:
             used = self._used_in_turn()
             if used.seconds > LARGE_READ_SECONDS or used.disk_reads > MAX_DISK_READS_ON_LOOP:
-                self.remembers[kind] = self._clock() + REMEMBERED_LARGE_READ_SECONDS
+                self.remember(kind)
 
     def answered(self, kind: str, size: int) -> None:
         """Notes the size of a read's answer."""
         if size > MAX_ANSWER_ON_LOOP_BYTES:
-            self.stopped(kind)
+            self.remember(kind)
 
-    def stopped(self, kind: str) -> None:
-        """Notes a read that was abandoned on the loop, because it was too large for it."""
+    def remember(self, kind: str) -> None:
+        """Runs reads of this kind in a thread for a while: one was too large for the loop."""
         self.remembers[kind] = self._clock() + REMEMBERED_LARGE_READ_SECONDS
 
     def paced(

@@ -290,7 +290,7 @@ class RespSession:
         try:
             reply = encode(work(self.dispatcher.turn_view.of(space)))
         except TooLong:
-            self.dispatcher.large_reads.stopped(kind)
+            self.dispatcher.large_reads.remember(kind)
             return self.read_later(read)
         except Exception as error:
             reply = self.failure(read, error)
