@@ -28,7 +28,7 @@ def test_every_error_says_its_code_its_status_and_its_hint() -> None:
     assert (error.code, error.status, error.message) == ("key_too_long", 413, "a key has 5 bytes")
     assert (
         str(error)
-        == "a key has 5 bytes. Use shorter names, or store a digest of what needs no order."
+        == "a key has 5 bytes. Use shorter names, or a digest of parts that need no order."
     )
 
 

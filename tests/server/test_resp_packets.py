@@ -91,7 +91,7 @@ def test_a_client_of_http_is_told_of_the_other_port_in_http(server: Server) -> N
     answer = connection.getresponse()
 
     assert answer.status == 400
-    assert b"HTTP is on another port of the server: 9966" in answer.read()
+    assert b"Use the HTTP port of the server: 9966" in answer.read()
     connection.close()
 
 

@@ -7,7 +7,7 @@ MAX_ERROR_CHARACTERS: Final = 16 * 1024  # of a message or hint; what it quotes 
 
 
 class HoldfastError(Exception):
-    """Anything that went wrong, with what every protocol needs to report it.
+    """The base class of all errors that Holdfast raises on purpose.
 
     `code` names the error for programs, `status` is its HTTP status, `hint` says what to do next.
     `position` says which operation of a batch it was, counted from 0.
@@ -32,8 +32,7 @@ class HoldfastError(Exception):
 
 
 def _shortened(text: str) -> str:
-    """Returns a text that says enough: one that quotes a value of megabytes would be copied, sent
-    and written to logs as a whole."""
+    """Cuts the middle out of a text that quotes megabytes: it would be copied, sent and logged."""
     if len(text) <= MAX_ERROR_CHARACTERS:
         return text
     half = MAX_ERROR_CHARACTERS // 2
@@ -53,7 +52,7 @@ class NotFound(HoldfastError):
 
 
 class Conflict(HoldfastError):
-    """Someone else changed what this transaction had read."""
+    """Another transaction changed what this one had read, before it could commit."""
 
     code, status = "conflict", 409
-    hint = "Run it again; `store.transact(work)` does so by itself."
+    hint = "Run the transaction again; `store.transact(work)` does so by itself."

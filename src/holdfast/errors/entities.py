@@ -1,6 +1,6 @@
 """Errors of entities.
 
-Their messages are Meduza's own words, which its clients know; what helps beyond them is the hint.
+Their messages are those of Meduza, because its clients may match them; our advice is the hint.
 """
 
 from collections.abc import Iterable
@@ -16,44 +16,44 @@ class InvalidTable(NotFound):
 
 
 class BadQuery(BadInput):
-    """A query lacks what it needs."""
+    """A query is incomplete or malformed: it has no table, or no filter, for example."""
 
     code = "bad_query"
 
 
 class BadFilter(BadInput):
-    """A filter makes no sense, alone or beside the others."""
+    """A filter is invalid, alone or together with the other filters."""
 
     code = "bad_filter"
 
 
 class BadPaging(BadInput):
-    """No page begins or ends there."""
+    """The offset or the limit of a query is invalid."""
 
     code = "bad_paging"
-    hint = "The offset is 0 or more, the limit 1 or more, or -1 for no limit."
+    hint = "The offset must be 0 or more; the limit 1 or more, or -1 for no limit."
 
 
 class BadChange(BadInput):
-    """A change of an update can't be applied to any entity."""
+    """A change of an update is invalid for every entity."""
 
     code = "bad_change"
 
 
 class BadKey(BadInput):
-    """No id can be made of what came."""
+    """The given id, or the values of the key columns, do not make a valid id."""
 
     code = "bad_key"
 
 
 class BadValue(BadInput):
-    """An entity can't hold the value, or its strict table won't."""
+    """A value has a type that entities can't hold, or that the strict table does not accept."""
 
     code = "bad_value"
 
 
 class NoIndex(BadInput):
-    """No index of the table serves the query: there is no filtering after the index."""
+    """No index of the table serves the query; entities are never filtered without an index."""
 
     code = "no_index"
 
@@ -78,7 +78,7 @@ SchemaInvalid = InvalidEntitySchema  # its former name, which programs may impor
 
 
 class BadModel(BadInput):
-    """A class can't be a model, or an object is not one of a model."""
+    """A class can't be used as a model, or an object is not an instance of a model."""
 
     code = "bad_model"
 
@@ -98,13 +98,13 @@ class UnknownColumn(BadInput, AttributeError):
 
 
 class Malformed(BadInput):
-    """A message is not readable, or one of its fields has the wrong type."""
+    """A message can't be decoded, or one of its fields has the wrong type."""
 
     code = "malformed"
 
 
 class BadDump(BadInput):
-    """A record of a dump is damaged or refused.
+    """A record of a dump is damaged, or its table does not accept it.
 
     What came before it was loaded, unless the load was atomic. `number` counts from 1, and counts
     lines where the dump has lines.
@@ -140,8 +140,7 @@ class BadDump(BadInput):
         what: str,
         hint: str | None = None,
     ) -> "BadDump":
-        """Returns the error at a record; `what` says what was done, such as "7 entities were
-        loaded"."""
+        """Returns the error at a record; `what` reports what was done: "7 entities were loaded"."""
         return cls(
             f"{unit} {number}: {reason.rstrip('.')}. {what}",
             hint=hint,
@@ -153,34 +152,37 @@ class BadDump(BadInput):
 
 
 class SpaceNotEmpty(HoldfastError):
-    """A dump of a whole space was to be loaded into one that has something in it."""
+    """A dump of a whole space can only be loaded into an empty space."""
 
     code, status = "space_not_empty", 409
-    hint = "Load it into a new space: --space NAME."
+    hint = "Load it into a new space: `--space NAME`."
 
 
 class DuplicateKey(HoldfastError):
     """An entity with this id, or with these values in a unique index, exists already."""
 
     code, status = "duplicate_key", 409
-    hint = "Read the entity that is there, and update it or choose another key."
+    hint = "Update the existing entity, or choose another key."
 
 
 class VersionMismatch(HoldfastError):
-    """The entity is not at the version that the writer has seen."""
+    """The entity has changed since the writer read it: `if_version` is not its version."""
 
     code, status = "version_mismatch", 409  # on Meduza's wire it is called `conflict`
-    hint = "Read the entity again, apply the change to what it is now and write that."
+    hint = "Read the entity again, apply the change to it, and write it with its new version."
 
 
 class IndexNotReady(HoldfastError):
     """The only index that serves the query is still being built."""
 
     code, status = "index_not_ready", 503
-    hint = "Wait until the index is ready, see `stats`; a GET may ask for a partial answer."
+    hint = (
+        "Wait until `stats` says that the index is ready, or read with `partial=True` what it has "
+        "so far."
+    )
 
 
 class TableInUse(HoldfastError):
-    """A deploy or a drop would lose entities."""
+    """A deploy would remove a table that holds entities, or change its primary key."""
 
     code, status = "table_in_use", 409

@@ -1,6 +1,6 @@
 """Errors of jobs.
 
-Qless clients get their own texts for these, without the hint: see compat/qless.
+Qless clients get the texts of Qless for them, without the hint: see compat/qless.
 """
 
 from typing import ClassVar, Self
@@ -9,11 +9,11 @@ from holdfast.errors.base import BadInput, HoldfastError, NotFound
 
 
 class BadArgument(BadInput):
-    """An argument of an operation on jobs is missing, malformed or contradicts another."""
+    """An argument is missing or invalid, or contradicts another one."""
 
     code = "bad_argument"
     facts: ClassVar = {"argument": str, "problem": str}
-    argument = ""  # which one, if it is about one
+    argument = ""  # the name of the argument, if the error is about one
     problem = ""  # the message without the argument's name
 
     @classmethod
@@ -25,10 +25,10 @@ class BadArgument(BadInput):
 
 
 class JobTooLarge(BadArgument):
-    """A job's data is larger than a queue should carry."""
+    """The data or the result of a job is too large, or nested too deep."""
 
     code, status = "job_too_large", 413
-    hint = "Keep it elsewhere and put its name into the job."
+    hint = "Store it elsewhere, in a table for example, and put its key into the job."
 
 
 class CircularDependency(BadArgument):
@@ -47,7 +47,7 @@ class CircularDependency(BadArgument):
 
 
 class UnknownJob(NotFound):
-    """No job has that id: it was never put, or was canceled, or completed long ago."""
+    """No job has that id: it was never put, was canceled, or completed long ago."""
 
     code = "unknown_job"
     facts: ClassVar = {"jid": str}
@@ -77,7 +77,7 @@ class UnknownRecurringJob(NotFound):
 
 
 class UnknownBatch(NotFound):
-    """No batch of jobs has that id: it was never opened, or was forgotten."""
+    """No batch of jobs has that id: it was never opened, or was deleted by `batch_forget`."""
 
     code = "unknown_batch"
 
@@ -89,7 +89,7 @@ class UnknownBulkAction(NotFound):
 
 
 class WrongState(HoldfastError):
-    """The job is not in a state that the operation can start from."""
+    """The job is in a state that does not allow the operation."""
 
     code, status = "wrong_state", 409
     facts: ClassVar = {"jid": str, "state": str}
@@ -104,12 +104,12 @@ class WrongState(HoldfastError):
 
 
 class JobLost(WrongState):
-    """The caller does not hold the job's lock any more: it was given away or put elsewhere."""
+    """The caller no longer holds the job's lock: another worker or another queue has the job."""
 
     code = "job_lost"
-    hint = "Drop the work: the current holder of the job will finish it."
+    hint = "Drop the work: the worker that holds the job now will finish it."
     facts: ClassVar = {**WrongState.facts, "worker": str, "queue": str}
-    worker = queue = ""  # the one that has it now
+    worker = queue = ""  # the worker or queue that has it now
 
     @classmethod
     def to_worker(cls, jid: str, worker: str, lock: int | None = None) -> Self:
@@ -127,14 +127,14 @@ class JobLost(WrongState):
         return error
 
 
-LockLost = JobLost  # the same error by what was lost
+LockLost = JobLost  # another name for the same error
 
 
 class JobNeeded(WrongState):
-    """Other jobs depend on this one."""
+    """The job can't be canceled alone: other jobs depend on it."""
 
     code = "job_needed"
-    hint = "Cancel them together with it."
+    hint = "Cancel the jobs that depend on it in the same call."
     facts: ClassVar = {**WrongState.facts, "dependent": str}
     dependent = ""
 
@@ -147,13 +147,14 @@ class JobNeeded(WrongState):
 
 
 class UniqueKeyTaken(WrongState):
-    """Another job owns the unique key."""
+    """Another job has the same unique key, and `unique_mode` is "error"."""
 
     code = "unique_key_taken"
+    hint = "Put it with `unique_mode` 'keep' to get the other job's id, or 'replace' to cancel it."
 
 
 class Canceled(WrongState):
-    """The job of a run was canceled."""
+    """The job was canceled while a worker ran it."""
 
     code = "canceled"
-    hint = "Drop the work; nobody waits for it."
+    hint = "Drop the work: nobody waits for its result."

@@ -1,4 +1,4 @@
-"""Errors of the server, of its users, and of clients that get no answer."""
+"""Errors of servers, of their users, and of clients that get no answer."""
 
 from collections.abc import Iterable
 from typing import ClassVar
@@ -7,33 +7,33 @@ from holdfast.errors.base import BadInput, HoldfastError, NotFound
 
 
 class BadFrame(BadInput):
-    """Bytes came that are not of the protocol; the connection is closed."""
+    """The bytes received do not follow the protocol; the connection is closed."""
 
     code = "bad_frame"
 
 
 class HttpOnRespPort(BadFrame):
-    """A client speaks HTTP to the port of Redis clients."""
+    """An HTTP request came to the port for Redis clients."""
 
-    hint = "HTTP is on another port of the server: 9966, unless --http says otherwise."
+    hint = "Use the HTTP port of the server: 9966, unless --http says otherwise."
 
 
 class HeadTooLarge(BadInput):
-    """The head of an HTTP request has more bytes, or more headers, than the server takes."""
+    """The headers of an HTTP request have more bytes, or are more, than the server accepts."""
 
     code, status = "head_too_large", 431
     hint = "Send fewer and shorter headers; large values belong in the body."
 
 
 class UrlTooLong(BadInput):
-    """A URL has more bytes than the server takes."""
+    """A URL has more bytes than the server accepts."""
 
     code, status = "url_too_long", 414
     hint = "Send the arguments as the body of a POST."
 
 
 class RequestTooLarge(BadInput):
-    """A request has more bytes than the server takes."""
+    """A request has more bytes than the server accepts."""
 
     code, status = "request_too_large", 413
     hint = "Send it in several smaller requests."
@@ -47,20 +47,20 @@ class AnswerTooLarge(BadInput):
 
 
 class BatchTooLong(BadInput):
-    """The steps of a batch took longer than others should wait for it; nothing was changed."""
+    """A batch took so long that other clients would have to wait; nothing was changed."""
 
     code, status = "batch_too_long", 413
     hint = "Split the batch: each part is its own transaction."
 
 
 class ClientGone(BadInput):
-    """A request ended before it was complete."""
+    """The client disconnected, or stopped sending, before its request was finished."""
 
     code = "client_gone"
 
 
 class UnsupportedContent(BadInput):
-    """A body has a form that the path does not take."""
+    """The body has a content type or an encoding that the path does not accept."""
 
     code, status = "unsupported_media_type", 415
     hint = "Send it as JSON, with the header `Content-Type: application/json`."
@@ -80,7 +80,7 @@ class UnknownOperation(NotFound):
 
 
 class MethodNotAllowed(HoldfastError):
-    """The path is there, for another method."""
+    """The path exists, but does not accept this HTTP method."""
 
     code, status = "method_not_allowed", 405
 
@@ -92,37 +92,37 @@ class MethodNotAllowed(HoldfastError):
 
 
 class CannotServe(HoldfastError):
-    """A server can't be started as it was asked to."""
+    """A server can't be started with these settings."""
 
     code = "cannot_serve"
 
 
 class NotAuthenticated(HoldfastError):
-    """The client has not authenticated, or could not."""
+    """The client has not logged in, or its password or token is wrong."""
 
     code, status = "noauth", 401
     hint = "Log in: AUTH user password on RESP, `Authorization: Bearer TOKEN` on HTTP."
 
 
 class TooManyLogins(HoldfastError):
-    """Too many wrong passwords came from one address, so it has to wait before the next try."""
+    """Too many wrong passwords came from this address; it has to wait before the next login."""
 
     code, status = "too_many_logins", 429
     facts: ClassVar = {"retry_after": float}
-    hint = "Wait for that time. Logins with a token never wait: `holdfast user token NAME`."
+    hint = "Wait `retry_after` seconds. Logins with a token never wait: `holdfast user token NAME`."
 
     retry_after = 1.0  # seconds until the next try is checked
 
 
 class Forbidden(HoldfastError):
-    """A user may not do this."""
+    """The user has no grant for this operation, space or layer."""
 
     code, status = "forbidden", 403
-    hint = "Ask for a grant: holdfast user grant NAME --grant ROLE:SPACE:LAYER."
+    hint = "Ask an administrator for a grant: `holdfast user grant NAME --grant ROLE:SPACE:LAYER`."
 
 
 class UserExists(HoldfastError):
-    """A user of this name is there already, and would lose its grants and its token."""
+    """A user of this name exists already, and would lose its grants and its token."""
 
     code, status = "user_exists", 409
     hint = (
@@ -132,7 +132,7 @@ class UserExists(HoldfastError):
 
 
 class LastAdmin(HoldfastError):
-    """A change over the network would leave nobody who could undo it."""
+    """The change would leave no admin who could undo it over the network."""
 
     code, status = "last_admin", 409
     hint = (
@@ -142,43 +142,43 @@ class LastAdmin(HoldfastError):
 
 
 class ServerBusy(HoldfastError):
-    """More is waiting than the server lets wait."""
+    """Too many requests, or too large ones, are already waiting; this one was not started."""
 
     code, status = "busy", 503
     hint = "Try again shortly, with fewer requests at a time."
 
 
 class ServerFailed(HoldfastError):
-    """A server failed internally, or gave an answer that can't be read."""
+    """The server has failed internally, or its answer can't be read."""
 
     code = "internal"
     hint = "The server's log says more."
 
 
 class Unanswered(HoldfastError):
-    """A server gave no answer: a server of ours to its client, or an engine's to us."""
+    """A Holdfast server, or the database server of an engine, gave no answer."""
 
     code, status = "unanswered", 504
 
 
 class Unreachable(Unanswered):
-    """No server could be reached: what was asked was not done."""
+    """The server could not be reached: the request was not executed."""
 
     code, status = "unreachable", 503
     hint = "Nothing was changed. Check the address, and that the server runs; then try again."
 
 
 class NoAnswer(Unanswered):
-    """The connection broke, or time ran out, before the answer to a read had come."""
+    """The connection broke, or time ran out, before the answer to a read arrived."""
 
     code = "no_answer"
-    hint = "Nothing was changed. Try again, or allow it more time (`timeout`)."
+    hint = "Nothing was changed. Try again, or allow more time with `timeout`."
 
 
 class OutcomeUnknown(Unanswered):
-    """The connection broke, or time ran out, after a write was sent: it was done once, or never.
+    """The connection broke, or time ran out, after a write was sent: it may have been executed.
 
-    A client never sends such a write again by itself, so that nothing is done twice.
+    A client never repeats such a write by itself, so it was executed once or not at all.
     """
 
     code = "outcome_unknown"

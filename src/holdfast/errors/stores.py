@@ -6,9 +6,9 @@ from holdfast.errors.base import BadInput, HoldfastError, NotFound
 
 
 class RemovalFailed(HoldfastError):
-    """Something that has expired can't be removed; the exception of its remover is the cause.
+    """Something that has expired can't be removed; `__cause__` is the exception that says why.
 
-    A store catches it by itself, lets `entry` wait and goes on with the write that met it.
+    A store catches it by itself, puts `entry` off and goes on with the write that met it.
     """
 
     code = "removal_failed"
@@ -19,21 +19,21 @@ class RemovalFailed(HoldfastError):
 
 
 class KeyTooLong(BadInput):
-    """A key is longer than any engine holds."""
+    """A key has more bytes than an engine can store."""
 
     code, status = "key_too_long", 413
-    hint = "Use shorter names, or store a digest of what needs no order."
+    hint = "Use shorter names, or a digest of parts that need no order."
 
 
 class ValueTooLarge(BadInput):
-    """A value is larger than any engine holds."""
+    """A value has more bytes than an engine can store."""
 
     code, status = "value_too_large", 413
     hint = "Split it over several keys, or keep it in a file and store its name."
 
 
 class NotACounter(BadInput):
-    """`add` met a value that is not a counter, or would leave the 64-bit range."""
+    """`add` was called on a value that is not a counter, or would exceed 64 bits."""
 
     code, status = "not_a_counter", 409
     hint = "Only `add` writes counters; use another key."
@@ -53,7 +53,7 @@ class OutsideSpace(BadInput):
 
 
 class ViewOnlyReads(BadInput):
-    """Something tried to write in a view."""
+    """A write was tried in a view, which can only read."""
 
     code = "view_only_reads"
     hint = "Use `store.transact(work)`, or `with store.transaction() as tx`, to write."
@@ -67,7 +67,7 @@ class UnknownSpace(NotFound):
 
 
 class StoreUnusable(HoldfastError):
-    """The store as a whole can't serve."""
+    """The store as a whole can't be used."""
 
     code, status = "store_unusable", 503
 
@@ -87,10 +87,10 @@ class StoreForked(StoreUnusable):
 
 
 class StoreFull(StoreUnusable):
-    """There is no space left on the disk or in the map; nothing of the transaction was kept."""
+    """No space is left on the disk or in the store's map; the transaction was not stored."""
 
     code, status = "store_full", 507
-    hint = "Free some space and try again; what was acknowledged before is safe."
+    hint = "Free some space and try again. Everything that was committed before is safe."
 
 
 class StoreDamaged(StoreUnusable):
@@ -101,12 +101,12 @@ class StoreDamaged(StoreUnusable):
 
 
 class LogDamaged(StoreDamaged):
-    """The log of commits that the store's file has not yet got is damaged or missing."""
+    """The log of commits that are not yet in the data file is damaged or missing."""
 
     code = "log_damaged"
     hint = (
-        "Restore the newest backup, or run `holdfast recover FOLDER --accept-loss`: it keeps what "
-        "is whole, and says what is lost."
+        "Restore the newest backup, or run `holdfast recover FOLDER --accept-loss`: it keeps the "
+        "undamaged part, and reports what is lost."
     )
 
 
@@ -117,28 +117,28 @@ class StoreBusy(StoreUnusable):
 
 
 class CopyUnfinished(StoreUnusable):
-    """The store is half a copy of another one."""
+    """The store is an unfinished copy of another one."""
 
     code, status = "copy_unfinished", 409
     hint = "Run the same `holdfast copy` again: it continues where it stopped."
 
 
 class StoreUnreachable(StoreUnusable):
-    """The server of the engine could not be reached; nothing was written."""
+    """The database server of the engine could not be reached; nothing was written."""
 
     code = "store_unreachable"
     hint = "Check that it is running and that the URL is right; then try again."
 
 
 class UnsupportedFormat(StoreUnusable):
-    """The store was written by a newer Holdfast, or the folder holds something else."""
+    """The store was written by a newer version of Holdfast, or the folder is not a store."""
 
     code = "unsupported_format"
     hint = "Install a newer Holdfast, or name another folder."
 
 
 class UnsupportedFileSystem(StoreUnusable):
-    """The folder is on a file system that can't keep the store's promises."""
+    """The folder is on a file system where a store would not be safe."""
 
     code = "unsupported_file_system"
     hint = "Name a folder on a local disk: over a network, locks and memory maps can't be trusted."
@@ -151,7 +151,7 @@ class MissingDriver(HoldfastError):
 
     @classmethod
     def of_server(cls, error: ImportError) -> "MissingDriver":
-        """Returns the error for a package of the server's that could not be imported."""
+        """Returns the error for a package that the server needs and that can't be imported."""
         return cls(
             f"the server needs the package {error.name}, which is not installed",
             hint="Install it with: pip install 'holdfastdb[server]'.",

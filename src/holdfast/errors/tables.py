@@ -23,25 +23,25 @@ class TableError(HoldfastError):
 
 
 class InvalidTableRequest(TableError):
-    """A request lacks what it needs, or has a member that does not belong there."""
+    """A request lacks a field, or has one that does not belong there."""
 
     code, type = "invalid_table_request", "invalid_request"
 
 
 class InvalidTableJson(TableError):
-    """A body is not the JSON that it should be."""
+    """The body is not valid JSON, or not of the form that the request needs."""
 
     code, type = "invalid_json", "invalid_json"
 
 
 class InvalidTableSchema(TableError):
-    """A schema breaks a rule."""
+    """The schema of a table is invalid."""
 
     code, type = "invalid_table_schema", "invalid_schema"
 
 
 class SchemaUpgradeRejected(TableError):
-    """A table can't be changed from its schema to the one submitted."""
+    """The table can't be migrated from its schema to the submitted one."""
 
     code, type = "schema_upgrade_rejected", "schema_upgrade_rejected"
 
@@ -53,7 +53,7 @@ class InvalidTableQuery(TableError):
 
 
 class InvalidAttributeValue(TableError):
-    """The type of an attribute does not accept a value."""
+    """An attribute's type does not accept the value."""
 
     code, type = "invalid_attribute_value", "invalid_value"
 
@@ -65,7 +65,7 @@ class UnknownAttribute(TableError):
 
 
 class MissingKeyAttribute(TableError):
-    """A put lacks a part of the primary key."""
+    """A put lacks an attribute of the primary key."""
 
     code, type = "missing_key", "missing_key"
 
@@ -84,7 +84,7 @@ class TtlNotAllowed(TableError):
 
 
 class InvalidPageToken(TableError):
-    """A `next` token is garbage, or belongs to another query."""
+    """A `next` token is damaged, or belongs to another query."""
 
     code, type = "invalid_token", "invalid_token"
     hint = "Send the token with the query that it came from, or leave it out to begin again."
@@ -97,7 +97,7 @@ class TableMismatch(TableError):
 
 
 class InvalidTablePath(TableError):
-    """A path can't be decoded, or has segments too many or empty ones."""
+    """A path can't be decoded, or has too many segments or an empty one."""
 
     code, type = "invalid_path", "invalid_path"
 
@@ -106,7 +106,7 @@ class TableNotFound(TableError):
     """There is no table of that name in this space."""
 
     code, type, status = "table_not_found", "table_not_found", 404
-    hint = "Create it with `tables.create(schema)`; `tables.names()` lists what is there."
+    hint = "Create it with `tables.create(schema)`; `tables.names()` lists the tables."
 
 
 class IndexNotFound(TableError):
@@ -116,26 +116,26 @@ class IndexNotFound(TableError):
 
 
 class PreconditionFailed(TableError):
-    """The row is not the one that `if_match` or `if_none_match` asks for."""
+    """The row does not have the etag that `if_match` or `if_none_match` requires."""
 
     code, type, status = "precondition_failed", "precondition_failed", 412
-    hint = "Read the row again, and write with the etag that it has now."
+    hint = "Read the row again, and write with its current etag."
 
 
 class RowTooLarge(TableError):
-    """A value or a body is larger than a row may hold."""
+    """A row, or the body of a request, has more bytes than allowed."""
 
     code, type, status = "too_large", "too_large", 413
 
 
 class IndexBuilding(TableError):
-    """The index is not complete yet."""
+    """The index is still being built."""
 
     code, type, status = "index_building", "index_building", 503
-    hint = "Ask again when `tables.index_progress` says that it is complete."
+    hint = "Try again when `tables.index_progress` says that it is complete."
 
 
 class TableUnavailable(TableError):
-    """A table can't be read by this installation."""
+    """The table needs a codec or a newer version that is not installed here."""
 
     code, type, status = "unavailable", "unavailable", 503

@@ -1,4 +1,4 @@
-"""Errors on their way from a server to a client."""
+"""How a server sends an error, and how a client builds it again."""
 
 import sys
 from collections.abc import Mapping
@@ -31,12 +31,12 @@ def facts_of(error: HoldfastError) -> dict[str, Any]:
 
 
 def _text(said: str) -> str:
-    """Replaces what no encoding can hold."""
+    """Replaces characters that UTF-8 can't encode."""
     return said.encode(errors="replace").decode()
 
 
 def error_from_wire(code: str, given: Mapping[str, Any]) -> HoldfastError:
-    """Builds the error that `facts_of` described; one of a newer Holdfast as far as it is known."""
+    """Builds the error that `facts_of` described; an unknown class by its code."""
     kind = _known(given.get("error", ""), code)
     message = given.get("message", "")
     error: HoldfastError = kind.__new__(kind, message)
