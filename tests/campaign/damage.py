@@ -152,11 +152,13 @@ def remove(file: Path, chance: random.Random) -> str:
 def replace(file: Path, chance: random.Random) -> str:
     size = min(file.stat().st_size, 20_000)
     file.unlink()
-    kind = chance.choice(["noise", "a folder", "a link to nowhere"])
+    kind = chance.choice(["noise", "a folder", "a FIFO", "a link to nowhere"])
     if kind == "noise":
         file.write_bytes(chance.randbytes(max(size, 10)))
     elif kind == "a folder":
         file.mkdir()
+    elif kind == "a FIFO":
+        os.mkfifo(file)
     else:
         file.symlink_to(file.parent / "nowhere" / "at all")
     return f"puts {kind} in its place"

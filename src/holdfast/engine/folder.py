@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from holdfast.engine import lock_wait
-from holdfast.errors import StoreBusy, StoreUnusable, UnsupportedFileSystem
+from holdfast.errors import StoreBusy, StoreDamaged, StoreUnusable, UnsupportedFileSystem
 from holdfast.limits import MAX_SIDE_FILE_BYTES
 
 NETWORK_FILE_SYSTEMS: Final = frozenset(
@@ -90,6 +90,13 @@ FILES: Final = frozenset(
     redo-state redo-state-new checkpoint checkpoint-new seal seal-new reserve unfinished-copy
     """.split()  # noqa: SIM905  # a list would take one line a name
 )
+_KINDS: Final = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
 
 
 class Folder:
@@ -100,6 +107,7 @@ class Folder:
         self.durability = durability
         create_folder(path)
         refuse_network_file_system(path)
+        refuse_other_kinds(path)
         make_private(path)
         self._files: list[int] = []
         self._patient = lock_wait.PatientLocks(path)
@@ -258,6 +266,34 @@ def make_private(path: Path) -> None:
                 _restrict(path / name, FILE_MODE)
         if FILES.issuperset(names) and not path.stat().st_mode & stat.S_ISVTX:
             _restrict(path, FOLDER_MODE)
+
+
+def refuse_other_kinds(path: Path) -> None:
+    """Raises if a name of one of a store's files is taken by something that is not a file."""
+    with suppress(OSError):
+        for name in sorted(FILES.intersection(os.listdir(path))):
+            refuse_other_kind(path / name)
+
+
+def refuse_other_kind(file: Path) -> None:
+    """Raises if `file` is a FIFO, a socket, a device or a folder, or a link to one.
+
+    Opening a FIFO waits until somebody opens its other end, and a device can be read for ever. A
+    path that does not exist, or can't be examined, gets its error when it is opened.
+    """
+    try:
+        mode = file.stat().st_mode
+    except OSError:
+        return
+    if stat.S_ISREG(mode):
+        return
+    kind = _KINDS.get(stat.S_IFMT(mode), "something else")
+    link = " a link to" if file.is_symlink() else ""
+    raise StoreDamaged(
+        f"{file} is{link} {kind}, not a file",
+        hint="Holdfast has not made it. Move it away; if a file of the store was there before, put "
+        "that file back, or restore the newest backup.",
+    )
 
 
 def _restrict(file: int | Path, mode: int) -> None:

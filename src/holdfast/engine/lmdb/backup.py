@@ -16,7 +16,13 @@ import lmdb
 import msgspec
 
 from holdfast.engine.contract import Backup
-from holdfast.engine.folder import create_folder, make_private, open_private, sync_folder
+from holdfast.engine.folder import (
+    create_folder,
+    make_private,
+    open_private,
+    refuse_other_kind,
+    sync_folder,
+)
 from holdfast.engine.lmdb import file_checks
 from holdfast.engine.lmdb.changes import (
     Changes,
@@ -127,6 +133,7 @@ def _finishing(target: Path, name: str) -> Iterator[IO[bytes]]:
     create_folder(target)
     unfinished = target / UNFINISHED_FILE
     _refuse_full(target)
+    refuse_other_kind(unfinished)
     with _locked(unfinished) as file:
         try:
             _refuse_full(target)  # another process may have finished a backup meanwhile
