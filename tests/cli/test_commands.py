@@ -63,6 +63,34 @@ def test_the_example_of_a_command_has_options_that_it_knows(name: str) -> None:
     assert [w for w in words if re.match("-+[a-z]", w) and w not in known] == []
 
 
+@pytest.mark.parametrize("name", ["", "backup", "call", "jobs search", "events series"])
+def test_the_example_of_a_command_stays_on_one_line_of_a_narrow_terminal(name: str) -> None:
+    [example] = re.findall(r"Example: (.*)", (EVERY[name] if name else main).help or "")
+
+    lines = run(*name.split(), "--help", COLUMNS="60").out.splitlines()
+
+    assert f"  Example: {example}" in lines
+
+
+def test_a_narrow_terminal_has_room_for_what_an_option_does() -> None:
+    lines = run("serve", "--help", COLUMNS="60").out.splitlines()
+
+    assert "                       /{space}/events/pixel.gif." in lines
+    assert [line for line in lines if len(line) > 60] == []
+
+
+@pytest.mark.parametrize("name", CALLED)
+def test_every_value_of_an_option_is_called_by_what_it_means(name: str) -> None:
+    with click.Context(CALLED[name]) as ctx:
+        values = {
+            each.opts[0]: each.make_metavar(ctx)
+            for each in CALLED[name].params
+            if isinstance(each, click.Option) and not each.is_flag
+        }
+
+    assert {"INTEGER", "INTEGER RANGE", "FLOAT", "FLOAT RANGE"} & {*values.values()} == set()
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_list_of_commands_begins_with_the_verb_of_each(name: str) -> None:
     said = (EVERY[name].help or "").split()[0].strip(",")

@@ -31,7 +31,7 @@ def _complete(ctx: click.Context, parameter: click.Parameter, incomplete: str) -
 def command(location: Location, out: Output, operation: str | None, arguments: str) -> None:
     """Call OPERATION with ARGUMENTS, a JSON object, and print its result as JSON.
 
-    ARGUMENTS of `-` are read from standard input. Without an OPERATION, all of them are listed.
+    If ARGUMENTS is `-`, they are read from standard input. Without OPERATION, all are listed.
 
     Example: holdfast call jobs.pause '{"queues": ["emails"]}'
     """

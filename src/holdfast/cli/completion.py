@@ -1,4 +1,4 @@
-"""`holdfast completion`: for shells that complete what is typed."""
+"""`holdfast completion`: the script that lets a shell complete commands and options."""
 
 import click
 
@@ -15,7 +15,7 @@ _HOW = {
 @click.argument("shell", type=click.Choice(sorted(_HOW)))
 @json_option
 def command(out: Output, shell: str) -> None:
-    """Print the completion script for SHELL; append it to the shell's start-up file.
+    """Print the completion script for a shell; append it to the shell's start-up file.
 
     Example: holdfast completion bash >> ~/.bashrc
     """

@@ -25,9 +25,9 @@ _FILE = click.argument("file", default="-")
 _LAST = click.option(
     "--last",
     metavar="DURATION",
-    help="Treat KEY as a template, and add up its steps over this time: 7d.",
+    help="Treat KEY as a template, and combine its steps over this time: 7d.",
 )
-_SINCE = click.option("--since", metavar="TIME", help="Only what was added after this.")
+_SINCE = click.option("--since", metavar="TIME", help="Only values added after this time.")
 _OP = click.option(
     "--op",
     type=click.Choice(["union", "intersection", "difference"]),
@@ -57,7 +57,13 @@ def command() -> None:
 
 
 @command.command("deploy")
-@click.option("--name", default="default", show_default=True, help="The name of the schema.")
+@click.option(
+    "--name",
+    default="default",
+    show_default=True,
+    metavar="NAME",
+    help="The name of the schema.",
+)
 @click.option(
     "--dialect",
     type=click.Choice(["mql", "flux"]),
@@ -155,6 +161,7 @@ def explain(location: Location, out: Output, file: str) -> None:
     type=click.IntRange(1, 1_000),
     default=100,
     show_default=True,
+    metavar="N",
     help="How many to show.",
 )
 @_AFTER_KEY
@@ -178,6 +185,7 @@ def keys(location: Location, out: Output, prefix: str, count: int, after: str | 
     type=click.IntRange(1, 1_000),
     default=25,
     show_default=True,
+    metavar="N",
     help="How many to show.",
 )
 @_AFTER_KEY
@@ -185,7 +193,7 @@ def keys(location: Location, out: Output, prefix: str, count: int, after: str | 
 def sizes(location: Location, out: Output, prefix: str, count: int, after: str | None) -> None:
     """Show how much the keys that begin with PREFIX hold, with a bar for each on a terminal.
 
-    A set has members, a leaderboard entries, numbers their count.
+    The size is the number of members of a set, of entries of a leaderboard, or of numbers.
 
     Example: holdfast events sizes --data data visitors:
     """
@@ -202,7 +210,12 @@ def sizes(location: Location, out: Output, prefix: str, count: int, after: str |
 @command.command("top")
 @click.argument("keys", metavar="KEY...", nargs=-1, required=True)
 @click.option(
-    "--count", type=click.IntRange(min=1), default=10, show_default=True, help="How many to show."
+    "--count",
+    type=click.IntRange(min=1),
+    default=10,
+    show_default=True,
+    metavar="N",
+    help="How many to show.",
 )
 @_LAST
 @location_options
@@ -228,11 +241,12 @@ def top(
     type=click.IntRange(1, 1_000),
     default=25,
     show_default=True,
+    metavar="N",
     help="How many to show.",
 )
 @click.option("--after", metavar="POSITION", help="Continue after the position printed last.")
 @_SINCE
-@click.option("--until", metavar="TIME", help="Only members that were added by then.")
+@click.option("--until", metavar="TIME", help="Only members added until this time.")
 @_OP
 @location_options
 def members(
@@ -304,9 +318,9 @@ def count(
     since: str | None,
     last: str | None,
 ) -> None:
-    """Print how many values were added to KEY, or to several, and how many different ones.
+    """Print how many values were added to KEY, or to several keys, and how many are different.
 
-    Also says whether a counter was off while values were added.
+    Also reports if a counter was off while values were added.
 
     Example: holdfast events count --data data ann:followers
     """
@@ -349,20 +363,21 @@ def _gross(
     "--from",
     "begin",
     metavar="DATE",
-    help="The first step; without it the latest ones, such as 24 hours or 30 days.",
+    help="The first step.  [default: 24 hours ago for hours, 30 days ago for days, and so on]",
 )
-@click.option("--to", "end", metavar="DATE", help="The last step; without it the current one.")
+@click.option("--to", "end", metavar="DATE", help="The last step.  [default: the current one]")
 @click.option(
     "--by",
     default="gross",
     show_default=True,
-    help="gross, distinct or size; for numbers count, sum, min, max, avg, last or p95.",
+    metavar="NAME",
+    help="gross, distinct or size; for numbers: count, sum, min, max, avg, last or p95.",
 )
 @location_options
 def series(
     location: Location, out: Output, template: str, begin: str | None, end: str | None, by: "By"
 ) -> None:
-    """Print a number for each step of TEMPLATE, a key with one time label in braces.
+    """Print a number for each step of TEMPLATE, a key with a time label such as {day}.
 
     On a terminal, a small chart comes first.
 

@@ -36,9 +36,15 @@ if TYPE_CHECKING:
     type=click.Choice(["modern", "typed", "classic"]),
     default="modern",
     show_default=True,
-    help="Python: plain annotations, Col[...] annotations, or the public Meduza client's classes.",
+    help="Python: plain annotations, Col[...] annotations, or classes of the Meduza client.",
 )
-@click.option("--package", default="model", show_default=True, help="Go: the name of the package.")
+@click.option(
+    "--package",
+    default="model",
+    show_default=True,
+    metavar="NAME",
+    help="Go: the name of the package.",
+)
 @click.option(
     "--meduza-types", is_flag=True, help="Go: use the types of the public Meduza package."
 )
@@ -54,7 +60,7 @@ def command(
     meduza_types: bool,
     bigint: bool,
 ) -> None:
-    """Write models for the tables of schema files.
+    """Write source code with models for the tables of schema files.
 
     If a file has problems, they are listed with file and line, and nothing is written.
 

@@ -8,14 +8,17 @@ from holdfast.cli.output import Output
 
 @click.command("inspect")
 @click.argument("prefix", metavar="[KEY-PREFIX]", default="")
-@click.option("--limit", type=int, default=100, show_default=True, help="How many keys to show.")
+@click.option(
+    "--limit", type=int, default=100, show_default=True, metavar="N", help="How many keys to show."
+)
 @click.option("--after", metavar="POSITION", help="Continue after the position printed last.")
 @location_options
 def command(location: Location, out: Output, prefix: str, limit: int, after: str | None) -> None:
     """Show the stored keys that begin with KEY-PREFIX, and what they hold.
 
-    A prefix is a layer (expiry, tables, entities, events, jobs, metrics), then parts of keys: names
-    of the layer's map, numbers, texts in quotes, tuples. The map is at the top of each layout.py.
+    A prefix is a layer (expiry, tables, entities, events, jobs, metrics), followed by parts of
+    keys: names, numbers, quoted texts and tuples. The names are listed at the top of the layer's
+    layout.py.
 
     Example: holdfast inspect --data data "jobs, job, 'receipt-1001'"
     """

@@ -22,10 +22,23 @@ _STATES = (
 @click.argument("queue")
 @click.argument("klass", metavar="[CLASS]", default="")
 @click.argument("text", metavar="[JSON]", default="null")
-@click.option("--id", help="The job's id. An existing job with this id is moved.")
-@click.option("--delay", type=float, default=0, help="Seconds until it starts.")
-@click.option("--priority", type=float, help="Higher runs sooner.")
-@click.option("--tag", "tags", multiple=True, help="A tag of the job. May be repeated.")
+@click.option(
+    "--id",
+    metavar="ID",
+    help="The job's id. An existing job with this id is moved.  [default: a random one]",
+)
+@click.option(
+    "--delay", type=float, default=0, metavar="SECONDS", help="How long to wait before it may run."
+)
+@click.option(
+    "--priority",
+    type=float,
+    metavar="NUMBER",
+    help="Jobs with a higher priority run first.",
+)
+@click.option(
+    "--tag", "tags", multiple=True, metavar="TAG", help="A tag of the job. May be repeated."
+)
 @location_options
 def put(
     location: Location,
@@ -38,7 +51,7 @@ def put(
     priority: float | None,
     tags: tuple[str, ...],
 ) -> None:
-    """Put a job of class CLASS with the data JSON into QUEUE.
+    """Put a job into QUEUE: CLASS says which code runs it, JSON is its data.
 
     Example: holdfast jobs put --data data emails app.SendMail '{"to": "ann"}'
     """
@@ -135,23 +148,24 @@ def recurring(location: Location, out: Output, queue: str | None) -> None:
         ]
         for job in found
     ]
-    heads = ("id", "class", "queue", "next run", "when", "runs")
+    heads = ("id", "class", "queue", "next run", "schedule", "runs")
     out.result({"recurring": found}, lambda: out.table(heads, rows))
 
 
 @click.command("search")
 @click.option("--queue", metavar="NAME", help="Jobs in this queue.")
 @click.option("--state", type=click.Choice(_STATES), help="Jobs in this state.")
-@click.option("--class", "klass", help="Jobs of this class.")
-@click.option("--tag", help="Jobs with this tag.")
-@click.option("--group", help="Jobs that failed in this group.")
-@click.option("--worker", help="Jobs that this worker holds.")
+@click.option("--class", "klass", metavar="CLASS", help="Jobs of this class.")
+@click.option("--tag", metavar="TAG", help="Jobs with this tag.")
+@click.option("--group", metavar="GROUP", help="Failed jobs of this failure group.")
+@click.option("--worker", metavar="NAME", help="Jobs that this worker holds.")
 @click.option("--text", help="Jobs with this text in their data.")
 @click.option(
     "--count",
     type=click.IntRange(min=1),
     default=25,
     show_default=True,
+    metavar="N",
     help="How many to show at most.",
 )
 @click.option(
@@ -168,7 +182,7 @@ def search(
     argument: str | None,
     **wanted: str | None,
 ) -> None:
-    """Find jobs, and with --do cancel, retry, move, tag, run now or reprioritise all of them.
+    """Find jobs; with --do, change all of them: cancel, retry, move, tag, reprioritize or run now.
 
     Example: holdfast jobs search --data data --queue emails --text ann --do move --to urgent
     """
@@ -179,7 +193,7 @@ def search(
     given = {name: value for name, value in wanted.items() if value is not None}
     found = msgspec.convert(given, JobSearch)
     if argument is not None and action is None:
-        raise click.UsageError("--to is the value of --do")
+        raise click.UsageError("--to needs --do: it is the queue, tag or priority for that action")
     with location.open() as opened:
         if action is not None:
             done = _do(opened.space, out, action, found, argument)

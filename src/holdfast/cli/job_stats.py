@@ -23,17 +23,25 @@ _COLUMNS = ("completed", "failed", "retries", "wait p50", "p90", "p99", "run p50
     type=click.Choice(["all", "class", "tag", "worker"]),
     default="class",
     show_default=True,
-    help="What each line is about; tags are those that the option stats-tags names.",
+    help="What to group by; only tags in the option stats-tags are counted.",
 )
-@click.option("--name", help="Only this class, tag or worker.")
+@click.option("--name", metavar="NAME", help="Only this class, tag or worker.")
 @click.option(
     "--days",
     type=click.IntRange(min=1),
     default=1,
     show_default=True,
+    metavar="N",
     help="How many days, including today (UTC).",
 )
-@click.option("--count", type=click.IntRange(min=1), default=100, help="How many lines at most.")
+@click.option(
+    "--count",
+    type=click.IntRange(min=1),
+    default=100,
+    show_default=True,
+    metavar="N",
+    help="How many lines to show at most.",
+)
 @location_options
 def stats(
     location: Location,

@@ -43,9 +43,12 @@ for each in (*job_changes.COMMANDS, *job_stats.COMMANDS, *job_import.COMMANDS):
     type=click.IntRange(min=1),
     default=25,
     show_default=True,
+    metavar="N",
     help="How many to show at most.",
 )
-@click.option("--offset", type=click.IntRange(min=0), default=0, help="How many to skip.")
+@click.option(
+    "--offset", type=click.IntRange(min=0), default=0, metavar="N", help="How many to skip."
+)
 @location_options
 def list_jobs(
     location: Location, out: Output, queue: str | None, state: str | None, count: int, offset: int
@@ -133,9 +136,9 @@ def show(location: Location, out: Output, id: str) -> None:
 
 @command.command("retry")
 @click.argument("ids", nargs=-1, metavar="[ID]...")
-@click.option("--group", help="All failed jobs of this group.")
-@click.option("--klass", "--class", help="All failed jobs of this class.")
-@click.option("--message", help="All failed jobs whose message contains this.")
+@click.option("--group", metavar="GROUP", help="All failed jobs of this failure group.")
+@click.option("--klass", "--class", metavar="CLASS", help="All failed jobs of this class.")
+@click.option("--message", metavar="TEXT", help="All failed jobs whose message contains TEXT.")
 @click.option("--all", "everything", is_flag=True, help="All failed jobs.")
 @location_options
 def retry(

@@ -27,10 +27,10 @@ _prefix = click.option(
     "--prefix",
     multiple=True,
     metavar="PART",
-    help="The prefix it is defined under. May be repeated, for its parts.",
+    help="The prefix of the metric. Repeat it for a prefix with several parts.",
 )
 _global = click.option(
-    "--global", "is_global", is_flag=True, help="Global entities, shared by all namespaces."
+    "--global", "is_global", is_flag=True, help="Read global entities, which all namespaces share."
 )
 
 
@@ -63,7 +63,7 @@ def _entity(command: Callable[..., Any]) -> Callable[..., Any]:
         "--entity",
         multiple=True,
         metavar="PART",
-        help="The entity to read. May be repeated, for its parts.",
+        help="The entity to read. Repeat it for an entity with several parts.",
     )
     return _metric(named(_global(_prefix(call))))
 
@@ -161,7 +161,8 @@ def rate(location: Location, out: Output, asked: MetricSelection, latest: float)
     "--value",
     "kind",
     metavar="NAME",
-    help="total, per_second; last, min, max, mean; p50, p99, count.  [default: total, last or p50]",
+    help="Counter: total or per_second; gauge: last, min, max or mean; distribution: p50, p99 or "
+    "count.  [default: total, last or p50]",
 )
 @location_options
 def series(
@@ -189,7 +190,12 @@ def series(
 @_prefix
 @_latest
 @click.option(
-    "--count", type=click.IntRange(min=1), default=10, show_default=True, help="How many to show."
+    "--count",
+    type=click.IntRange(min=1),
+    default=10,
+    show_default=True,
+    metavar="N",
+    help="How many to show.",
 )
 @location_options
 def top(

@@ -1,11 +1,11 @@
 """The command at the root: settings from a file, commands that are imported when they are called,
-and one way to say what went wrong."""
+and the same format of help and of errors for all commands."""
 
 import errno
 import importlib
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import click
@@ -30,8 +30,42 @@ class CommandEntry(NamedTuple):
     summary: str
 
 
+class HelpFormatter(click.HelpFormatter):
+    """Help whose example can be copied, and that uses narrow terminals well."""
+
+    def write_text(self, text: str) -> None:
+        """Writes the paragraphs of a help text; the example at its end stays on one line."""
+        before, mark, example = text.partition("\n\nExample: ")
+        super().write_text(before)
+        if mark:
+            self.write_paragraph()
+            self.write(f"{'':{self.current_indent}}Example: {example.strip()}\n")
+
+    def write_dl(
+        self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2
+    ) -> None:
+        super().write_dl(rows, min(col_max, self.width // 3), col_spacing)
+
+
+class HelpContext(click.Context):
+    """A context that formats help with `HelpFormatter`."""
+
+    formatter_class = HelpFormatter
+
+
 class CommandGroup(click.Group):
     """Commands whose summaries are shown whole, on as many lines as they need."""
+
+    context_class = HelpContext
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        command = self._find(ctx, cmd_name)
+        if command is not None:
+            command.context_class = HelpContext
+        return command
+
+    def _find(self, ctx: click.Context, name: str) -> click.Command | None:
+        return super().get_command(ctx, name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -46,7 +80,7 @@ def _summary(command: click.Command) -> str:
 
 
 class ErrorReportingGroup(CommandGroup):
-    """A command at the root, which says in one way what went wrong."""
+    """A command at the root, which reports all errors in the same format."""
 
     def make_context(
         self,
@@ -86,7 +120,7 @@ class ErrorReportingGroup(CommandGroup):
 
 
 def _discard_output() -> None:
-    """Lets what is still to be written go nowhere, so that the end of Python has no complaint."""
+    """Sends further output to /dev/null, so that Python does not complain when it exits."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)
@@ -111,14 +145,14 @@ class Main(ErrorReportingGroup):
             callback=_read_settings,
         )
         self.entries = entries
-        self._renamed = renamed  # by the words that called a command once
+        self._renamed = renamed  # new names, by the former ones
         click.version_option(VERSION, prog_name="holdfast")(self)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(self.entries)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        entry = self.entries.get(cmd_name)
+    def _find(self, ctx: click.Context, name: str) -> click.Command | None:
+        entry = self.entries.get(name)
         if entry is None:
             return None
         module = importlib.import_module(f"holdfast.cli.{entry.module}")

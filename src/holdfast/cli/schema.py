@@ -85,7 +85,7 @@ def plan(location: Location, out: Output, files: tuple[str, ...], prune: bool) -
 @_files
 @_prune
 @click.option(
-    "--force", is_flag=True, help="Allow changes that delete data: dropping tables, changing keys."
+    "--force", is_flag=True, help="With --prune: remove tables even if they hold entities."
 )
 @location_options
 def apply(

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 def command(out: Output, data: str, engine: str | None, durability: str, **options: Any) -> None:
     """Serve a store over RESP and HTTP.
 
-    The folder is created if it does not exist. SIGTERM finishes what is in flight; SIGHUP reloads
-    the certificate and the users.
+    The folder is created if it does not exist. On SIGTERM, the server finishes running
+    requests and exits. On SIGHUP, it reloads the certificate and the users.
 
     Example: holdfast serve --data data --resp 127.0.0.1:9977
     """

@@ -45,18 +45,22 @@ if TYPE_CHECKING:
     is_flag=True,
     help="First release the jobs that a worker of this --name still holds.",
 )
-@click.option("--drain", type=click.FloatRange(0), default=30.0, show_default=True, metavar="S",
-              help="Seconds that running jobs have to finish when the worker stops.")  # fmt: skip
-@click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="S",
-              help="Seconds after which a task that sets no timeout is stopped.")  # fmt: skip
-@click.option("--lock", "lock_seconds", type=click.FloatRange(1), default=60.0, metavar="S",
-              show_default=True,
-              help="Seconds that a job is locked; the lock is renewed while it runs.")  # fmt: skip
+@click.option("--drain", type=click.FloatRange(0), default=30.0, show_default=True,
+              metavar="SECONDS",
+              help="How long running jobs may take to finish when the worker stops.")  # fmt: skip
+@click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS",
+              help="The timeout of tasks that set none.")  # fmt: skip
+@click.option("--lock", "lock_seconds", type=click.FloatRange(1), default=60.0,
+              metavar="SECONDS", show_default=True,
+              help="How long a job is locked; the lock is renewed while the job runs.")  # fmt: skip
 @click.option("--max-jobs", type=click.IntRange(1), metavar="N", help="Restart after N jobs.")
 @click.option(
-    "--max-memory", type=click.IntRange(1), metavar="MB", help="Restart above this memory."
+    "--max-memory",
+    type=click.IntRange(1),
+    metavar="MB",
+    help="Restart when it uses more memory than this.",
 )
-@click.option("--name", default="", metavar="BASE", help="The worker's name.  [default: HOST-PID]")
+@click.option("--name", default="", metavar="NAME", help="The worker's name.  [default: HOST-PID]")
 @click.option(
     "--path", multiple=True, metavar="DIR", help="A folder to import from. May be repeated."
 )
@@ -76,8 +80,9 @@ if TYPE_CHECKING:
 def command(location: Location, /, out: Output, modules: tuple[str, ...], **options: Any) -> None:
     """Run a worker that takes jobs and runs their tasks.
 
-    MODULE is imported from the current folder and defines a registry, `tasks = Tasks()`. On TERM,
-    the worker lets running jobs finish and releases the rest. On HUP, it restarts with new code.
+    MODULE is imported from the current folder and defines a registry, `tasks = Tasks()`. On
+    SIGTERM, the worker lets running jobs finish and releases the others. On SIGHUP, it restarts
+    with new code.
 
     Example: holdfast worker shop.tasks --data data --threads 8
     """

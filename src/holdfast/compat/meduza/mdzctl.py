@@ -131,7 +131,7 @@ def _server(command: F) -> F:
         default=f"http://localhost:{HTTP_PORT}",
         show_default=True,
         metavar="URL",
-        help="The HTTP side of a server; http://USER:TOKEN@HOST names credentials.",
+        help="The HTTP address of a server, with credentials if needed: http://USER:TOKEN@HOST.",
     )
     return option(settings("token")(json_option(call)))  # type: ignore[return-value]  # its place is taken
 
@@ -148,7 +148,7 @@ def _table(command: F) -> F:
 @click.version_option(VERSION, prog_name="mdzctl")
 @click.pass_context
 def command(ctx: click.Context) -> None:
-    """Deploy, dump and look after the entities of a server, as Meduza's mdzctl does.
+    """Deploy schemas, and dump, load and repair the entities of a server, as Meduza's mdzctl does.
 
     Example: mdzctl deploy -f shop.schema.yaml
     """
@@ -175,7 +175,7 @@ def check(out: Output, files: tuple[str, ...]) -> None:
     """Check schema files for problems; no server is needed.
 
     Problems are listed with file and line. Exits with 3 if there are errors, as `holdfast schema
-    check` does; warnings are none.
+    check` does; warnings do not count.
 
     Example: mdzctl check -f shop.schema.yaml
     """
@@ -186,10 +186,10 @@ def check(out: Output, files: tuple[str, ...]) -> None:
 
 @command.command("deploy")
 @_files
-@click.option("-n", "--name", metavar="NAME", help="Accepted and unused, as mdzctl does.")
+@click.option("-n", "--name", metavar="NAME", help="Accepted and ignored, as in Meduza's mdzctl.")
 @_server
 def deploy(server: ControlServer, out: Output, files: tuple[str, ...], name: str | None) -> None:
-    """Put schema files into force, one after the other.
+    """Deploy schema files, one after the other.
 
     Example: mdzctl deploy -f shop.schema.yaml
     """
@@ -224,7 +224,7 @@ def confdump(server: ControlServer, out: Output) -> None:
 @command.command("stats")
 @_server
 def stats(server: ControlServer, out: Output) -> None:
-    """Print how large the tables are, and with --json how far their indexes have come.
+    """Print the sizes of the tables, and with --json the progress of index builds.
 
     Example: mdzctl stats -s http://localhost:9966
     """
@@ -233,7 +233,9 @@ def stats(server: ControlServer, out: Output) -> None:
 
 @command.command("dump")
 @_table
-@click.option("-o", "--output", metavar="FILE", help="Where it goes; standard output if not given.")
+@click.option(
+    "-o", "--output", metavar="FILE", help="The file to write.  [default: standard output]"
+)
 @click.option(
     "--format",
     "kind",
@@ -267,7 +269,7 @@ def dump(
 @click.option("-f", "--file", default="-", metavar="FILE", help="A dump, or - for standard input.")
 @_server
 def load(server: ControlServer, out: Output, schema: str, table: str, file: str) -> None:
-    """Read a dump into a table. Entities keep their ids and replace what is there.
+    """Load a dump into a table. Entities keep their ids, and replace existing ones.
 
     Example: mdzctl load -S shop -t Orders -f orders.bson
     """
@@ -292,7 +294,7 @@ def drop(server: ControlServer, out: Output, schema: str, table: str) -> None:
 @_table
 @_server
 def repair(server: ControlServer, out: Output, schema: str, table: str) -> None:
-    """Compare the indexes of a table with its entities, and mend what differs.
+    """Compare the indexes of a table with its entities, and repair the differences.
 
     Example: mdzctl repair -S shop -t Orders
     """
