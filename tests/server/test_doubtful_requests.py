@@ -85,3 +85,48 @@ def test_a_request_that_can_be_read_in_one_way_is_answered_and_so_is_the_next(
     server: Server, sent: bytes
 ) -> None:
     assert answers(server, sent).count(b"HTTP/1.1 200 ") == 2
+
+
+UPGRADE = (b"Connection: Upgrade, HTTP2-Settings", b"HTTP2-Settings: AAMAAABk")
+LENGTH_OF_EMPTY_QUEUE = b'{"result":0}'
+
+
+@pytest.mark.parametrize("protocol", [b"Upgrade: h2c", b"Upgrade: websocket"])
+@pytest.mark.parametrize(
+    "sent", [request(HOST, LENGTH, *UPGRADE), request(HOST, CHUNKS, *UPGRADE, body=CHUNKED)]
+)
+def test_a_client_that_asks_for_another_protocol_is_answered_in_this_one(
+    server: Server, sent: bytes, protocol: bytes
+) -> None:
+    sent = sent.replace(b"HTTP/1.1\r\n", b"HTTP/1.1\r\n" + protocol + b"\r\n", 1)
+
+    said = answers(server, sent * 3)
+
+    assert said.count(b"HTTP/1.1 200") == 4
+    assert said.count(LENGTH_OF_EMPTY_QUEUE) == 3
+
+
+def test_the_body_of_a_request_for_another_protocol_is_no_request(server: Server) -> None:
+    body = NEXT.replace(b"close", b"keep-alive")
+    length = b"Content-Length: %d" % len(body)
+    head = request(HOST, length, b"Upgrade: websocket", *UPGRADE, body=b"")
+
+    said = b""
+    with socket.create_connection((server.host, server.http_port), timeout=10) as opened:
+        opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for piece in (head[:40], head[40:], body, NEXT):
+            opened.sendall(piece)
+            server.get("/livez")  # so that the piece has arrived
+        while more := opened.recv(65_536):
+            said += more
+
+    assert said.count(b"HTTP/1.1 ") == 2
+    assert said.startswith(b"HTTP/1.1 400 ")  # the body is not JSON
+
+
+@pytest.mark.parametrize("url", [b"/default", b"http://localhost/", b"localhost:80"])
+def test_a_request_for_a_tunnel_is_refused(server: Server, url: bytes) -> None:
+    said = answers(server, b"CONNECT " + url + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")
+
+    assert said.startswith(b"HTTP/1.1 400 ")
+    assert said.count(b"HTTP/1.1 ") == 1

@@ -12,15 +12,10 @@ import re
 import time
 from typing import Any, Final, NamedTuple, Self
 
-from holdfast.errors import MissingDriver
 from holdfast.limits import MAX_SMALL_REQUEST_BYTES
 from holdfast.server.http import App, AtOnce, HttpApi
 from holdfast.server.http_exchange import HttpRequest
-
-try:
-    from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-except ImportError as error:
-    raise MissingDriver.of_server(error) from error
+from holdfast.server.ignored_upgrades import IgnoredUpgrades
 
 _KNOWN_HEAD_BYTES: Final = 1_024  # longer heads are not kept
 _LENGTH: Final = re.compile(rb"\r\ncontent-length: *(\d{1,4})\r\n", re.IGNORECASE)
@@ -56,7 +51,7 @@ class KnownHead(NamedTuple):
         return body if len(body) == int(length) else None
 
 
-class DirectAnswers(HttpToolsProtocol):
+class DirectAnswers(IgnoredUpgrades):
     """uvicorn's protocol, which creates a task only for requests that can't be answered at once."""
 
     api: HttpApi
@@ -117,6 +112,8 @@ class DirectAnswers(HttpToolsProtocol):
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
+        if self.is_parsed_again:
+            return
         if self._may_be_answered_at_once():
             self._at_once = self.api.at_once(self.url)
         if self._at_once is None:
@@ -130,6 +127,8 @@ class DirectAnswers(HttpToolsProtocol):
             self._body += body
 
     def on_message_complete(self) -> None:
+        if self.is_parsed_again:
+            return
         self._ended += 1
         if self._at_once is None or not self._answer_at_once(self._at_once):
             super().on_message_complete()
@@ -149,7 +148,7 @@ class DirectAnswers(HttpToolsProtocol):
             and parser.get_method() == b"POST"
             and parser.should_keep_alive()
             and parser.get_http_version() == "1.1"
-            and not (parser.should_upgrade() or self.expect_100_continue or self.access_log)
+            and not (self.expect_100_continue or self.access_log)
             and not self.flow.write_paused
         )
 

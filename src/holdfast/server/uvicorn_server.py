@@ -263,6 +263,8 @@ class BoundedProtocol(DirectAnswers):
         self._unread = 0
         self._has_head = True
         self._head_is_complete()
+        if self.parser.get_method() == b"CONNECT":
+            self._stop_parsing(BadInput("this server is not a proxy, and takes no CONNECT"))
         if not self.url.startswith(b"/"):
             self._take_host_of_url()
         super().on_headers_complete()
