@@ -1,5 +1,7 @@
 """`holdfast jobs`: looking after jobs."""
 
+import re
+
 import pytest
 
 import holdfast
@@ -46,6 +48,7 @@ def test_a_job_is_shown_with_its_history(command: Command, emails: holdfast.Stor
     shown = command("jobs", "show", "failed")
 
     assert "failed: timeout: no answer from ann" in shown.out
+    assert re.search(r"^history:\n  \S+ \S+ put queue=broken$", shown.out, re.M)
     [job] = emails.jobs.pop("emails", "w", 1)
     emails.jobs.retry(job.id, "w", group="slow", message="not yet")
     assert "failed before: slow: not yet" in command("jobs", "show", job.id).out

@@ -32,6 +32,12 @@ def test_every_setting_says_where_it_comes_from(tmp_path: Path) -> None:
     assert settings["serve.resp"] == ("127.0.0.1:9977", "default")
 
 
+def test_a_whole_number_is_shown_without_a_decimal_point(tmp_path: Path) -> None:
+    lines = run("config", "show", cwd=tmp_path).out.splitlines()
+
+    assert ["serve.processes", "1", "default"] in [line.split() for line in lines]
+
+
 def test_commands_obey_the_file(folder: Path) -> None:
     (folder.parent / "holdfast.toml").write_text('data = "data"\nspace = "shop"\n')
     schema = "schema: s\ntables: {T: {columns: {a: {type: Int}}}}"

@@ -211,6 +211,7 @@ def test_a_compressed_body_is_refused(server: Server) -> None:
     reply = server.request("POST", "/default/jobs/put", b"\x1f\x8b", headers)
 
     assert (reply.status, reply.error["code"]) == (415, "unsupported_media_type")
+    assert "Content-Encoding" in reply.error["hint"]
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,10 @@ class MaintenanceRuns:
         with self._lock:
             running = sum(each.record.state == "running" for each in self._runs.values())
             if running >= MAX_MAINTENANCE_RUNNING:
-                raise ServerBusy(f"{running} checks and backups are already running")
+                raise ServerBusy(
+                    f"{running} checks and backups are already running",
+                    hint="Wait until one has ended; `admin.maintenance` lists them.",
+                )
             self._runs[record.id] = run
             for id in [id for id, each in self._runs.items() if each.record.state != "running"]:
                 if len(self._runs) > MAX_MAINTENANCE_KEPT:

@@ -68,4 +68,6 @@ def _shown(value: Any) -> str:
         return " ".join(value)
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))  # every number is a float here, and most are whole
     return "" if value is None else str(value)

@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
 _DAY = 86_400
 _OTHERS = "(all others)"
-_COLUMNS = ("completed", "failed", "retries", "wait p50", "p90", "p99", "run p50", "p90", "p99")
+_COLUMNS = (
+    *("completed", "failed", "retries"),
+    *("wait p50", "wait p90", "wait p99", "run p50", "run p90", "run p99"),
+)
 
 
 @click.command("stats")

@@ -298,8 +298,12 @@ def _show(
     if job.failure is not None:
         word = "failed" if job.state == "failed" else "failed before"
         out.say(f"{word}: {job.failure.group}: {job.failure.message}")
-    for entry in job.history:
-        more = " ".join(f"{name}={value}" for name, value in entry.more.items())
+    for number, entry in enumerate(job.history):
+        if number == 0:
+            out.say("history:")
+        more = " ".join(
+            f"{'queue' if name == 'q' else name}={value}" for name, value in entry.more.items()
+        )
         out.say(f"  {moment(entry.when)} {entry.what} {more}".rstrip())
     for number, line in enumerate(log):
         if number == 0:

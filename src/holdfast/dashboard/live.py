@@ -29,7 +29,10 @@ _streams = LiveStreams()
 def live(request: PageRequest) -> HttpResponse:
     """Returns a stream of `changed`, as server-sent events."""
     if _streams.count >= MAX_LIVE_STREAMS:
-        raise ServerBusy(f"{_streams.count} pages are live already")
+        raise ServerBusy(
+            f"{_streams.count} pages of the dashboard are updated live already",
+            hint="Close some of them; this page still updates when it is loaded again.",
+        )
     headers = {"cache-control": "no-store"}
     return HttpResponse(_changes(request), content_type="text/event-stream", headers=headers)
 

@@ -43,14 +43,16 @@ class ClientLimits(msgspec.Struct, frozen=True, kw_only=True):
             name, _, number = text.partition("=")
             if name not in cls.__struct_fields__:
                 known = ", ".join(cls.__struct_fields__)
-                raise CannotServe(f"there is no bound {name!r}", hint=f"There are {known}.")
+                raise CannotServe(
+                    f"--limit: there is no limit {name!r}", hint=f"There are {known}."
+                )
             given[name] = number
         try:
             bounds = msgspec.convert(given, cls, strict=False)
         except msgspec.ValidationError as error:
             raise CannotServe(f"--limit NAME=NUMBER: {error}") from None
         if any(getattr(bounds, name) <= 0 for name in given):
-            raise CannotServe("a bound must be above 0")
+            raise CannotServe("--limit NAME=NUMBER: the number must be above 0")
         return bounds
 
     def shared_by(self, processes: int) -> "ClientLimits":

@@ -189,7 +189,10 @@ class HttpRequest:
         """Returns the next piece of the body that is not empty, if it arrives in time; None at the
         end of the body."""
         if self.headers.get("content-encoding", "identity").lower() != "identity":
-            raise UnsupportedContent("compressed bodies are not accepted")
+            raise UnsupportedContent(
+                "compressed bodies are not accepted",
+                hint="Send the body as it is, without the header `Content-Encoding`.",
+            )
         end = time.monotonic() + seconds  # empty pieces do not extend the time
         is_whole = self._scope.get(IS_WHOLE)
         while not self._ended:

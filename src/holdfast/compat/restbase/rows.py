@@ -214,7 +214,10 @@ async def _import(call: TableCall, format: str) -> HttpResponse:
     if format != "ndjson" or call.target.values:
         raise InvalidTableRequest("An import is NDJSON, for the table as a whole")
     if call.request.content_type not in _LINES:
-        raise UnsupportedContent(f"The body is {call.request.content_type}")
+        raise UnsupportedContent(
+            f"An import must be NDJSON, not {call.request.content_type}",
+            hint="Send it with the header `Content-Type: application/x-ndjson`.",
+        )
     await call.allow("write")
     space = await call.row_space()
     report = await call.api.upload(

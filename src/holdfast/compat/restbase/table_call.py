@@ -112,7 +112,7 @@ class TableCall:
         if not body.strip():
             return None
         if self.request.content_type != JSON:
-            raise UnsupportedContent(f"The body is {self.request.content_type}")
+            raise UnsupportedContent(f"The body must be JSON, not {self.request.content_type}")
         return await self.api.decoded(body, parse_json)
 
     def flag(self, name: str) -> bool:
