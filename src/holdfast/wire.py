@@ -401,7 +401,7 @@ def bulk(value: bytes) -> bytes:
     >>> bulk(b"hello")
     b'$5\\r\\nhello\\r\\n'
     """
-    return b"$%d\r\n%b\r\n" % (len(value), value)
+    return b"".join((b"$%d\r\n" % len(value), value, b"\r\n"))
 
 
 def simple(text: str) -> bytes:
@@ -439,7 +439,7 @@ def null(protocol: int) -> bytes:
 def array(items: Iterable[bytes]) -> bytes:
     """Returns an array of replies that are written already."""
     parts = list(items)
-    return b"*%d\r\n%b" % (len(parts), b"".join(parts))
+    return b"".join((b"*%d\r\n" % len(parts), *parts))
 
 
 def push(items: Iterable[bytes], protocol: int) -> bytes:

@@ -16,7 +16,6 @@ import pytest
 import holdfast
 from holdfast.limits import (
     DECODED_ON_LOOP_BYTES,
-    LARGE_READ_PAUSE_SECONDS,
     MAX_ANSWER_ON_LOOP_BYTES,
 )
 from holdfast.operations import OPERATIONS
@@ -253,20 +252,3 @@ def test_a_read_with_a_long_text_is_run_in_a_thread(tmp_path: Path) -> None:
 
     assert isinstance(plan, Read)
     assert plan.is_large
-
-
-def test_the_thread_of_large_reads_leaves_as_much_time_as_it_takes() -> None:
-    clock, slept = [0.0], []
-    large_reads = LargeReads(lambda: clock[0])
-
-    def sleep(seconds: float) -> None:
-        slept.append(round(seconds, 6))
-        clock[0] += seconds
-
-    def take(seconds: float) -> None:
-        clock[0] += seconds
-
-    for took in (0.008, 0.5, 0.001):
-        large_reads.paced(lambda took=took: take(took), sleep)()  # type: ignore[misc]
-
-    assert slept == [0.008, LARGE_READ_PAUSE_SECONDS]

@@ -11,7 +11,7 @@ from holdfast.entities.messages import Entity
 from holdfast.entities.messages import Page as EntityPage
 from holdfast.operations import OPERATIONS
 from holdfast.server import payloads
-from holdfast.server.piecewise_encoding import in_pieces
+from holdfast.server.piecewise_encoding import encode_around, in_pieces
 from holdfast.tables.records import Page
 
 _ITEMS: Final = [{"id": number, "text": "é" * number} for number in range(5)]
@@ -56,6 +56,18 @@ def test_what_has_no_records_is_encoded_in_one_call(result: Any) -> None:
     encoded, made = _calls(msgspec.json.encode, result)
 
     assert made == [encoded]
+
+
+@pytest.mark.parametrize("encode", [msgspec.json.encode, msgspec.msgpack.encode])
+@pytest.mark.parametrize("results", [[], _ITEMS[:1], _ITEMS], ids=len)
+def test_results_that_are_encoded_already_get_their_surroundings(
+    encode: Callable[[Any], bytes], results: list[Any]
+) -> None:
+    pieces = [encode(result) for result in results]
+
+    encoded = encode_around(pieces, lambda marks: {"result": marks}, encode)
+
+    assert encoded == encode({"result": results})
 
 
 def test_on_an_event_loop_a_list_is_encoded_in_one_call() -> None:

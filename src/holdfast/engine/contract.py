@@ -235,8 +235,10 @@ class Engine(Protocol):
         self, *, space: bytes = b"", guard: Guard | None = None
     ) -> AbstractContextManager[Reader]:
         """Like `view`, for a thread that must not be held up: it may raise `TooLong` when much was
-        read. If so, the view has the attribute `left`, the bytes that may be read until then, and
-        the method `spend`, by which a layer counts what a value was expanded to."""
+        read. If so, the view has the attributes `left`, the bytes that may be read until then, and
+        `spent`, a function that raises it and can be replaced by one that returns how many bytes
+        more may be read; and the method `spend`, by which a layer counts what a value was expanded
+        to."""
         ...
 
     def read(

@@ -7,7 +7,6 @@ thread of their own, so that they hold up nobody.
 import asyncio
 import itertools
 import logging
-import threading
 import time
 import traceback
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
@@ -57,13 +56,14 @@ from holdfast.server.large_reads import LargeReads
 from holdfast.server.loop_turns import LoopTurns
 from holdfast.server.notice_feed import NoticeFeed
 from holdfast.server.options import DEFAULT_OPTIONS, DispatcherOptions
+from holdfast.server.pacing import Pacer, pause_between_reads
 from holdfast.server.password_checks import PasswordChecks
 from holdfast.server.recorder import Recorder
 from holdfast.server.subscribers import Subscribers
 from holdfast.server.turn_view import TurnView
 from holdfast.server.write_groups import WriteGroups
 from holdfast.spaces import DIRECTORY, NOWHERE, SPACE_CREATED, SPACE_DROPPED
-from holdfast.store import Space, Step, Store, Tx, View
+from holdfast.store import Space, Step, Store, Tx, View, short_view
 from holdfast.tables import EVERY_DOMAIN
 from holdfast.users import USERS_CHANGED
 
@@ -136,10 +136,8 @@ class Dispatcher:
         self.large_reads = LargeReads(used_in_turn=self.turns.used)
         threads = READING_THREADS if self.reads_in_threads else LARGE_READ_THREADS
         self._readers = ThreadPoolExecutor(threads, thread_name_prefix="holdfast-reader")
-        self._large_requests = LargeReads()
         self._decoder = ThreadPoolExecutor(1, thread_name_prefix="holdfast-decoder")
-        # Several threads that encode at once would keep Python's lock from the loop.
-        self._encoding = threading.Lock()
+        self._pacer = Pacer()
         self._threads = 0  # long operations that run or wait for a thread
         self._ends: dict[object, Callable[[], None]] = {}  # end the waits when the server stops
         self._sessions = itertools.count(1)
@@ -282,8 +280,7 @@ class Dispatcher:
 
         def run() -> Any:
             result = work(space)
-            with self._encoding:
-                return encode(result)
+            return self._pacer.paced(lambda: encode(result))()
 
         running = self.in_thread(run)
         running.add_done_callback(lambda _: self.note_written(space))
@@ -304,19 +301,13 @@ class Dispatcher:
         on a view of its own.
         """
 
-        def on_view() -> T:
-            with space.view() as view:
-                return work(view)
-
         try:
-            if self.reads_in_threads and kind:
-                return await self.read_in_thread(lambda: space.read(work, kind=kind))
             if self.reads_in_threads or is_large or self.large_reads.expects(kind, arguments):
-                return await self.read_in_thread(on_view)
+                return await self.read_whole(space, work, kind)
             try:
                 return self.read_on_loop(space, work, kind)
             except TooLong:
-                return await self.read_in_thread(on_view)
+                return await self.read_whole(space, work, kind)
         except UnknownSpace:
             self.forget_space(space.name)
             raise
@@ -335,6 +326,18 @@ class Dispatcher:
         self.large_reads.note_duration(kind, time.monotonic() - begin)
         return result
 
+    def read_whole(self, space: Space, work: Callable[[View], T], kind: str) -> asyncio.Future[T]:
+        """Runs a read in a thread, however large it is."""
+
+        def on_view() -> T:
+            with short_view(space) as view:
+                pause_between_reads(view.raw)
+                return work(view)
+
+        if self.reads_in_threads and kind:  # one that learns what such reads need
+            return self.read_in_thread(lambda: space.read(work, kind=kind))
+        return self.read_in_thread(on_view)
+
     async def reading(self, call: Callable[[], T]) -> T:
         """Calls a function that reads the store: at once, or in a thread if reads are round
         trips."""
@@ -343,13 +346,13 @@ class Dispatcher:
     def read_in_thread(self, call: Callable[[], T]) -> asyncio.Future[T]:
         """Runs a read that waits for the network, or is large."""
         if not self.reads_in_threads:
-            call = self.large_reads.paced(call)
+            call = self._pacer.paced(call)
         return self._loop.run_in_executor(self._readers, call)
 
     def decode_in_thread(self, decode: Callable[[], T]) -> asyncio.Future[T]:
         """Decodes a large request, one at a time, with pauses in which other requests are
         answered."""
-        return self._loop.run_in_executor(self._decoder, self._large_requests.paced(decode))
+        return self._loop.run_in_executor(self._decoder, self._pacer.paced(decode))
 
     async def write(self, space: Space, work: Work, *, is_small: bool = False) -> Any:
         """Runs one transaction in the next group."""

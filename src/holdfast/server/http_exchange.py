@@ -54,6 +54,7 @@ from holdfast.limits import (
 from holdfast.server import bigints
 from holdfast.server.client_limits import MemoryBudget
 from holdfast.server.loop_turns import LoopTurns
+from holdfast.server.piecewise_encoding import encode_around
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -295,16 +296,20 @@ def decode(request: HttpRequest, body: bytes, expected: Any) -> Any:
         raise BadInput("a text of the body is not UTF-8") from None
 
 
-def answer(
-    request: HttpRequest, content: Any, *, status: int = 200, is_written: bool = False
-) -> HttpResponse:
-    """Returns an object as the response, in the encoding of the request. With `is_written`, its
-    parts are encoded already."""
+def answer(request: HttpRequest, content: Any, *, status: int = 200) -> HttpResponse:
+    """Returns an object as the response, in the encoding of the request."""
     if request.content_type == MSGPACK:
         return HttpResponse(msgspec.msgpack.encode(content), status=status, content_type=MSGPACK)
-    as_text = request.integers_as_text and not is_written
-    encode = bigints.encode if as_text else msgspec.json.encode
+    encode = bigints.encode if request.integers_as_text else msgspec.json.encode
     return HttpResponse(encode(content), status=status)
+
+
+def answer_results(request: HttpRequest, results: list[bytes]) -> HttpResponse:
+    """Returns results that are encoded already, in the encoding of the request, as a list."""
+    is_msgpack = request.content_type == MSGPACK
+    encode = msgspec.msgpack.encode if is_msgpack else msgspec.json.encode
+    body = encode_around(results, lambda marks: {"result": marks}, encode)
+    return HttpResponse(body, content_type=MSGPACK if is_msgpack else JSON)
 
 
 # --- sending -------------------------------------------------------------------------------------

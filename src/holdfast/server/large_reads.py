@@ -11,22 +11,18 @@ turn.
 import time
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Final, TypeVar
+from typing import Final
 
 import msgspec
 
 from holdfast.limits import (
-    LARGE_READ_PAUSE_SECONDS,
     LARGE_READ_SECONDS,
     MAX_ANSWER_ON_LOOP_BYTES,
     MAX_DISK_READS_ON_LOOP,
     MAX_READ_ON_LOOP,
     REMEMBERED_LARGE_READ_SECONDS,
-    TURN_SECONDS,
 )
 from holdfast.server.loop_turns import Used
-
-T = TypeVar("T")
 
 _MANY_INTERSECTED: Final = 2  # keys: each further one doubles the unions that are counted
 _COUNTS: Final = frozenset({"count", "k", "limit", "n"})  # arguments that say how many are wanted
@@ -43,7 +39,6 @@ class LargeReads:
         self._clock = clock
         self._used_in_turn = used_in_turn
         self.remembers: dict[str, float] = {}  # by kind: until when they run in a thread
-        self._next = 0.0  # when the next one may begin
 
     def expects(self, kind: str, arguments: msgspec.Struct | None = None) -> bool:
         """Returns whether a read of this kind, with these arguments, may take long."""
@@ -66,28 +61,6 @@ class LargeReads:
     def remember(self, kind: str) -> None:
         """Runs reads of this kind in a thread for a while: one was too large for the loop."""
         self.remembers[kind] = self._clock() + REMEMBERED_LARGE_READ_SECONDS
-
-    def paced(
-        self, call: Callable[[], T], sleep: Callable[[float], None] = time.sleep
-    ) -> Callable[[], T]:
-        """Wraps a call for a thread so that it leaves the loop as much time as it takes: decoding
-        or encoding a large value holds Python's lock throughout."""
-
-        def run() -> T:
-            begin = self._clock()
-            if begin < self._next:
-                sleep(self._next - begin)
-                begin = self._clock()
-            try:
-                return call()
-            finally:
-                end = self._clock()
-                took = end - begin
-                self._next = end + (
-                    min(took, LARGE_READ_PAUSE_SECONDS) if took > TURN_SECONDS else 0
-                )
-
-        return run
 
 
 def counts_many(keys: Sequence[object], op: str) -> bool:

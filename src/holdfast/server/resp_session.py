@@ -303,9 +303,13 @@ class RespSession:
 
     def read_later(self, read: Read) -> Later:
         """Plans a read that waits for the network, or is large, for a thread."""
-        return Later(
-            lambda: self.dispatcher.read_in_thread(_on_view(read)), bytes, read.fail, read.traced
-        )
+
+        def start() -> asyncio.Future[bytes]:
+            return self.dispatcher.read_whole(
+                read.space, lambda view: read.encode(read.work(view)), read.kind
+            )
+
+        return Later(start, bytes, read.fail, read.traced)
 
     def change(self, change: Change) -> bytes:
         """Applies a change of the session."""
@@ -471,10 +475,6 @@ class RespSession:
 
 def _unheard(data: bytes) -> None:
     """Drops messages to a client that is gone."""
-
-
-def _on_view(read: Read) -> Callable[[], bytes]:
-    return lambda: read.space.read(lambda view: read.encode(read.work(view)), kind=read.kind)
 
 
 def _run_in_batch(plan: Plan, tx: View) -> bytes:

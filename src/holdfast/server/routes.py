@@ -28,7 +28,13 @@ from holdfast.server.batch_limits import BatchMeter, check_steps
 from holdfast.server.call_tracing import ended_with
 from holdfast.server.client_address import address_events
 from holdfast.server.http import AtOnce, Found, HttpApi, route
-from holdfast.server.http_exchange import MSGPACK, HttpRequest, HttpResponse, answer, decode
+from holdfast.server.http_exchange import (
+    MSGPACK,
+    HttpRequest,
+    HttpResponse,
+    answer_results,
+    decode,
+)
 from holdfast.server.job_metrics import job_families
 from holdfast.server.openapi import document
 from holdfast.server.server_metrics import families
@@ -164,14 +170,14 @@ async def batch(api: HttpApi, request: HttpRequest, found: Found) -> HttpRespons
             at_position(error, position)
             raise
 
-    def work(tx: View) -> list[Any]:
-        results = []
+    def work(tx: View) -> list[bytes]:
+        results: list[bytes] = []
         meter = BatchMeter()
         for position, (operation, arguments) in enumerate(planned):
             try:
                 result = operation.call(getattr(tx, operation.layer), arguments)
                 # Encoded here, because a batch with too large an answer is refused.
-                results.append(msgspec.Raw(_encoder(request, operation)(result)))
+                results.append(_encoder(request, operation)(result))
                 meter.note_answer(len(results[-1]))
             except Exception as error:
                 at_position(error, position)
@@ -181,14 +187,14 @@ async def batch(api: HttpApi, request: HttpRequest, found: Found) -> HttpRespons
     space, dispatcher = await api.dispatcher.space(found["space"]), api.dispatcher
 
     def read(view: View) -> HttpResponse:
-        return answer(request, {"result": work(view)}, is_written=True)
+        return answer_results(request, work(view))
 
     call = api.traced(request, "batch", space.name)
     if all(operation.kind == "read" for operation, _ in planned):
         return await ended_with(call, dispatcher.read(space, read, is_large=len(planned) > 1))
     run = work if call is None else call.around(work)
     results = await ended_with(call, dispatcher.write(space, run))
-    return answer(request, {"result": results}, is_written=True)
+    return answer_results(request, results)
 
 
 def _steps(request: HttpRequest, body: bytes) -> list[BatchStep]:
@@ -329,8 +335,8 @@ def _read(
 def _respond(written: bytes, is_msgpack: bool) -> HttpResponse:
     """Returns an encoded result as the response."""
     if is_msgpack:
-        return HttpResponse(_MSGPACK_RESULT + written, content_type=MSGPACK)
-    return HttpResponse(b'{"result":%b}' % written)
+        return HttpResponse(b"".join((_MSGPACK_RESULT, written)), content_type=MSGPACK)
+    return HttpResponse(b"".join((b'{"result":', written, b"}")))
 
 
 async def _run(

@@ -30,7 +30,7 @@ from holdfast.engine.lmdb import backup, file_checks
 from holdfast.engine.lmdb.commits import Commits
 from holdfast.engine.lmdb.environment import DATA_FILE, explain
 from holdfast.engine.lmdb.open_store import OpenStore, never_finalize
-from holdfast.engine.lmdb.short_views import ShortReads, ShortUnflushedView
+from holdfast.engine.lmdb.short_views import ShortReads, ShortUnflushedView, abandon
 from holdfast.engine.lmdb.transaction import LmdbView
 from holdfast.engine.lmdb.write_buffers import UnflushedView
 from holdfast.engine.notices import notice_filter
@@ -440,7 +440,7 @@ class _View(LmdbView):
 
 
 class _ShortView(ShortReads, _View):
-    """A view that raises `TooLong` when it has read more than `left` bytes."""
+    """A view that calls `spent` when it has read more than `left` bytes: it raises `TooLong`."""
 
     __slots__ = ()
 
@@ -449,6 +449,7 @@ class _ShortView(ShortReads, _View):
     def __init__(self, engine: LmdbEngine, space: bytes, guard: Guard | None) -> None:
         _View.__init__(self, engine, space, guard)
         self.left = MAX_READ_ON_LOOP_BYTES
+        self.spent = abandon
 
 
 def _close_in_forked_children(engine: LmdbEngine) -> None:

@@ -240,8 +240,10 @@ class RedoLog:
         """Encodes `writes`, with notices if other processes read them, as a record of the log."""
         body = _encode(writes)
         mark = self._mark
-        record = _pack_head(len(body), crc32(body, mark & 0xFFFFFFFF), mark) + body
-        return record + bytes(-len(record) % _PAGE) if self._synced else record
+        head = _pack_head(len(body), crc32(body, mark & 0xFFFFFFFF), mark)
+        if self._synced:
+            return b"".join((head, body, bytes(-(len(head) + len(body)) % _PAGE)))
+        return b"".join((head, body))
 
     def write(self, record: bytes, position: int) -> None:
         """Writes a record at `position`, the log's position before it, and syncs it in commit mode.

@@ -1,11 +1,11 @@
-"""Views for a thread that must not be held up: a read that turns out to be long raises `TooLong`.
+"""Views that count what they read: for a thread that must not be held up, or hold up others.
 
 Most reads of a server run on its event loop, and what one will read is not known before. So the
 view of the loop counts: large values by their bytes, and the pairs of a scan. A read that gets too
-far is abandoned, and runs again in a thread, on an ordinary view.
+far is abandoned with `TooLong`, and runs again in a thread. There `spent` pauses it now and then.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from holdfast.engine.contract import TooLong
@@ -17,6 +17,11 @@ _WHOLE: Final = LONG_KEYS.whole
 _PAIR_BYTES: Final = 256  # of a value that takes as long to read as the pair besides its value
 
 
+def abandon() -> int:
+    """Gives up a read that is too long for its thread."""
+    raise TooLong
+
+
 class ShortReads(LmdbView):
     """Counts what a view reads. The usual case, a small value, costs one comparison."""
 
@@ -26,7 +31,7 @@ class ShortReads(LmdbView):
         """Counts bytes that were read, or that a value was expanded to."""
         self.left -= size
         if self.left < 0:
-            raise TooLong
+            self.left = self.spent()
 
     def get(self, key: bytes) -> bytes | None:
         value: bytes | None = self._get(key) if 0 < len(key) < _WHOLE else self._get_long(key)
@@ -49,7 +54,7 @@ class ShortReads(LmdbView):
         if limit is not None and limit > 1:
             self.left -= _PAIR_BYTES * (PAIRS_AT_ONCE if limit > PAIRS_AT_ONCE else limit)
             if self.left < 0:
-                raise TooLong
+                self.left = self.spent()
         return LmdbView.scan(self, begin, end, limit=limit, reverse=reverse)
 
     def _one_by_one(
@@ -58,7 +63,7 @@ class ShortReads(LmdbView):
         for pair in LmdbView._one_by_one(self, begin, end, limit, reverse):
             self.left -= _PAIR_BYTES + len(pair[1])
             if self.left < 0:
-                raise TooLong
+                self.left = self.spent()
             yield pair
 
 
@@ -77,6 +82,14 @@ class ShortUnflushedView(UnflushedView):
     @left.setter
     def left(self, left: int) -> None:
         self._below.left = left
+
+    @property
+    def spent(self) -> Callable[[], int]:
+        return self._below.spent
+
+    @spent.setter
+    def spent(self, spent: Callable[[], int]) -> None:
+        self._below.spent = spent
 
     def spend(self, size: int) -> None:
         self._below.spend(size)

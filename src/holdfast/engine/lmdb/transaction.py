@@ -212,9 +212,10 @@ class OnlyReads:
 class LmdbView(OnlyReads, LmdbReader):
     """A view: a reader that can't write."""
 
-    __slots__ = ("left",)
+    __slots__ = ("left", "spent")
 
     left: int  # bytes that a short view may still read; see short_views.py
+    spent: Callable[[], int]  # called when it has read them; returns how many more it may read
 
 
 def _only_reads(asked: str) -> ViewOnlyReads:
