@@ -78,8 +78,9 @@ def page(title: str, *paragraphs: str) -> str:
 def call_sections() -> Iterator[str]:
     """Every operation as the server offers it, and the role that may call it."""
     yield (
-        "Over HTTP `POST /{space}/layer/operation`, over RESP `LAYER.OPERATION payload`; "
-        "[the server](../howto/server.md) tells how. Arguments in brackets may be left out."
+        "Every operation can be called over HTTP, with `POST /{space}/layer/operation`, and over "
+        "RESP, with `LAYER.OPERATION payload`: see [the server](../howto/server.md). Arguments in "
+        "brackets are optional. The role is the grant that a user needs."
     )
     for layer in operations.LAYER_CLASSES:
         rows = [
@@ -109,8 +110,8 @@ def cell(text: str) -> str:
 def command_sections() -> Iterator[str]:
     """Every command with its help and its options; what most of them have is told once."""
     yield (
-        "[The guide](../howto/command-line.md) tells how commands find their store and their "
-        "settings, and what their exit codes mean. Most commands take these options:"
+        "[The guide](../howto/command-line.md) describes how commands find their store and their "
+        "settings, and what their exit codes mean. Most commands take these common options:"
     )
     common = [settings.SETTINGS[name].option() for name in ("data", "url", "token", "space")]
     yield option_table([*common, click.Option(["--json"], is_flag=True, help=JSON_HELP)])
@@ -141,7 +142,7 @@ def command_entry(
     names = {each.name for each in options if not each.hidden}
     if names & common and not common <= names and name != "serve":
         taken = [f"`--{each}`" for each in ("data", "url", "token", "space") if each in names]
-        yield f"Of the options above it takes {', '.join(taken)} and `--json`."
+        yield f"Common options: {', '.join(taken)} and `--json`."
     own = [
         each
         for each in options
@@ -310,8 +311,8 @@ def error_sections() -> Iterator[str]:
     about, tree = docstring(errors).split("\n\n", 1)
     yield about
     yield (
-        "Every error has a `code` for programs, the `status` that HTTP answers with, and mostly a "
-        "`hint` that says what to do next. An `except` of a class catches all that are below it."
+        "Every error has a `code` for programs, a `status` for HTTP, and usually a `hint` that says "
+        "what to do next. `except` with a class also catches all classes below it in this tree:"
     )
     yield fenced(tree.rsplit("\n\n", 1)[0], language="text")
     for module in error_modules():

@@ -135,7 +135,7 @@ class SoundnessOperations:
 
     @operation(role="admin")
     def check_start(self, *, engine: bool = False) -> Maintenance:
-        """Checks this space in the background, as `check` does; with `engine`, its file first.
+        """Starts a check of this space in the background; with `engine`, of the engine first.
 
         `maintenance` returns its progress. It ends with the process that runs it. Reads every key
         of the space, 1,000 at a time.
@@ -157,7 +157,7 @@ class SoundnessOperations:
 
     @operation(role="admin", scope="store")
     def backup_start(self, target: str) -> Maintenance:
-        """Makes a backup in the background, as `backup` does.
+        """Starts a backup of the whole store in the background, as `backup` makes it.
 
         `maintenance` returns its progress. Reads every key of the store twice.
         """

@@ -128,7 +128,7 @@ class StoreAdmin(SoundnessOperations):
 
     @operation(reads=True, role="admin")
     def count_keys(self) -> int | None:
-        """Returns how many keys this space has; None if it shares a store and has over a million.
+        """Returns how many keys this space has, or None if counting them would read over a million.
 
         If the store has no other space, the engine's own count is used; for a large store on
         PostgreSQL that is an estimate. Otherwise reads every key of the space, up to 1,000,000.
@@ -154,16 +154,15 @@ class StoreAdmin(SoundnessOperations):
     def dump_some(self, *, after: str | None = None) -> SpaceDump:
         """Returns the next lines of a dump of this space, for callers that can't hold a snapshot.
 
-        Pass `next` as `after` to continue. Only each step is consistent, so let nobody write until
-        the last one.
-        Reads 1,000 keys.
+        Pass `next` as `after` to continue. Each step is consistent, but not all of them together,
+        so let nobody write until the last one. Reads 1,000 keys.
         """
         with self._runner.view() as reader:
             return space_dump.dump_step(reader, after)
 
     @operation(role="admin")
     def load_some(self, lines: bytes) -> int:
-        """Puts whole lines of a dump into this space, in one transaction; returns how many keys.
+        """Loads whole lines of a dump into this space, in one transaction; returns how many.
 
         The lines that begin a dump need an empty space. Writes 1 key for each line.
         """

@@ -29,7 +29,7 @@ class ClientJobs(CalledJobs):
 
     @property
     def v1(self) -> "ClientJobsV1":
-        """Returns the calls of the seed, the first Qless."""
+        """Returns the calls of version 1 of Qless."""
         from holdfast.client.jobs_v1 import ClientJobsV1
 
         return ClientJobsV1(self)

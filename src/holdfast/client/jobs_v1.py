@@ -1,4 +1,4 @@
-"""The calls of the seed, the first Qless, over the network: `client.jobs.v1.put(...)`."""
+"""The calls of version 1 of Qless over the network: `client.jobs.v1.put(...)`."""
 
 import inspect
 from collections.abc import Callable
@@ -46,12 +46,12 @@ def _awaited(name: str) -> Callable[..., Any]:
 if TYPE_CHECKING:
 
     class ClientJobsV1(JobsV1):
-        """The calls of the seed, one transaction of a server each."""
+        """The calls of version 1 of Qless, each in a transaction of the server."""
 
         def __init__(self, jobs: ClientJobs) -> None: ...
 
     class AsyncJobsV1:
-        """The calls of the seed with `await`."""
+        """The calls of version 1 of Qless, for `await`."""
 
         def __init__(self, jobs: AsyncJobs) -> None: ...
         def __getattr__(self, name: str) -> Callable[..., Any]: ...

@@ -281,9 +281,9 @@ class Events:
 
     @operation(reads=True)
     def size(self, key: str) -> int:
-        """Returns how many members a set has now, or entries a leaderboard; `#key` asks the same.
+        """Returns how many members a set, or how many entries a leaderboard has now.
 
-        Reads 1 or 2 keys.
+        The key may be written as `#key`, as in `read`. Reads 1 or 2 keys.
         """
         return self._reads().size(key)
 

@@ -94,25 +94,25 @@ class BulkOperations:
 
     @operation()
     def bulk_step(self, id: str, *, now: float | None = None) -> BulkAction:
-        """Runs the next step of an action: looks at `JOBS_PER_STEP` jobs, changes those that match.
+        """Runs the next step of a bulk action: reads some jobs, and changes those that match.
 
-        Costs what the action does for each of them.
+        Reads `JOBS_PER_STEP` jobs; costs what the action does for each that matches.
         """
         return step(self._ledger, require(self._ledger, id), self._ledger.time(now))
 
     @operation()
     def bulk_stop(self, id: str, *, now: float | None = None) -> BulkAction:
-        """Stops an action; what it has changed stays changed. Reads 1 key, writes 2."""
+        """Stops a bulk action; its changes so far stay. Reads 1 key, writes 2."""
         return stop(self._ledger, require(self._ledger, id), self._ledger.time(now))
 
     @operation(reads=True)
     def bulk(self, id: str) -> BulkAction | None:
-        """Returns the action, or None if it does not exist (any more). Reads 1 key."""
+        """Returns a bulk action, or None if it is unknown or ended a week ago. Reads 1 key."""
         return load(self._ledger, check_name(id, "id"))
 
     @operation(reads=True)
     def bulks(self) -> list[BulkAction]:
-        """Returns all actions that are running or ended within a week. Reads 1 key for each."""
+        """Returns all bulk actions that run or ended within a week. Reads 1 key for each."""
         return kept(self._ledger)
 
 

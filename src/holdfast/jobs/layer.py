@@ -102,7 +102,7 @@ class Jobs(
 
     @property
     def v1(self) -> "JobsV1":
-        """Returns the calls of the seed, the first Qless, on this transaction."""
+        """Returns the calls of version 1 of Qless, on this transaction."""
         from holdfast.jobs.v1 import JobsV1
 
         return JobsV1(self._ledger.tx, self._ledger.limiter)
@@ -111,9 +111,9 @@ class Jobs(
     def v1_call(
         self, name: str, arguments: Sequence[Any] = (), *, named: dict[str, Any] | None = None
     ) -> Any:
-        """Runs one of the seed's calls by its name: `v1_call("put", ["queue", "id", "{}", 0])`.
+        """Runs a call of version 1 of Qless: `v1_call("put", ["queue", "id", "{}", 0])`.
 
-        The `v1` of clients uses it. Costs what the call does.
+        `client.jobs.v1` uses it. Costs what the call does.
         """
         from holdfast.jobs.v1 import call_v1
 

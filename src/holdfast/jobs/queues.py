@@ -91,7 +91,7 @@ class QueueOperations:
 
     @operation()
     def unpause(self, *queues: str) -> None:
-        """Ends a pause. Reads 1 key and writes 1 for each."""
+        """Resumes `queues`: pops return their jobs again. Reads 1 key and writes 1 for each."""
         for queue in queues:
             set_paused(self._ledger, queue, False)
 

@@ -156,7 +156,9 @@ class RecurringOperations:
         backlog: float | None = None,
         now: float | None = None,
     ) -> None:
-        """Changes what is given. A new `interval` moves the next run by the difference.
+        """Changes the given attributes of a recurring job; None keeps one as it is.
+
+        A new `interval` moves the next run by the difference.
 
         Reads 3 keys, writes up to 5.
         """
@@ -175,12 +177,18 @@ class RecurringOperations:
 
     @operation()
     def recur_tag(self, id: str, *tags: Tag) -> tuple[Tag, ...]:
-        """Adds tags to the jobs that it will spawn; returns all tags. Reads 1 key, writes 1."""
+        """Adds tags to the jobs that a recurring job will spawn; returns all of its tags.
+
+        Reads 1 key, writes 1.
+        """
         return tuple(tag(self._ledger, id, list(tags)))
 
     @operation()
     def recur_untag(self, id: str, *tags: Tag) -> tuple[Tag, ...]:
-        """Removes tags from jobs that it will spawn; returns the rest. Reads 1 key, writes 1."""
+        """Removes tags from the jobs that a recurring job will spawn; returns the rest.
+
+        Reads 1 key, writes 1.
+        """
         return tuple(untag(self._ledger, id, list(tags)))
 
 

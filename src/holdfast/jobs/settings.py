@@ -246,13 +246,12 @@ class SettingsOperations:
 
     @operation(reads=True)
     def config_get(self, option: str) -> Value | None:
-        """Returns the string that was set for `option`, else its default, else None. Reads 1
-        key."""
+        """Returns the value of an option as it was set, else its default or None. Reads 1 key."""
         return get_option(self._ledger, option)
 
     @operation(reads=True)
     def config(self) -> dict[str, Value]:
-        """Returns the options of Qless and all options that were set. Reads 1 key."""
+        """Returns the values of all options of Qless, and of others that were set. Reads 1 key."""
         return all_options(self._ledger)
 
     @operation()

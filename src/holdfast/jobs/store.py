@@ -327,9 +327,10 @@ class StoreJobs(_PerCall):
 
     @operation()
     def throttle_delete(self, name: str, *, now: float | None = None) -> int:
-        """Removes the limit and releases all jobs that wait for it, in steps of `JOBS_PER_STEP`.
+        """Removes the limit of a throttle and releases all jobs that wait for it; returns 0.
 
-        Reads 3 keys and writes 1; reads 4 and writes 5 for each job that waited.
+        Releases `JOBS_PER_STEP` jobs in a transaction. Reads 3 keys and writes 1; reads 4 and
+        writes 5 for each job that waited.
         """
         while super().throttle_delete(name, now=now):
             pass

@@ -38,7 +38,10 @@ class ThrottleOperations:
 
     @operation(reads=True)
     def throttle_get(self, name: str, *, now: float | None = None) -> Throttle:
-        """Returns the throttle's maximum and how many jobs hold it and wait for it. Reads 1 key."""
+        """Returns a throttle: its maximum, how many jobs hold it, and how many wait for it.
+
+        Reads 1 key.
+        """
         check_name(name, "name")
         return _shown(name, throttle_slots.load(self._ledger, name, self._ledger.time(now)))
 

@@ -191,7 +191,7 @@ class Metrics(LimitOperations):
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> Written:
-        """Makes all writes or none, as the flush of a writer does.
+        """Applies many writes to metrics, all or none, as a writer does when it flushes.
 
         Reads 1 key for each metric, and costs what each write does.
         """

@@ -149,7 +149,10 @@ class LimitOperations(ScopedOperations):
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> None:
-        """Counts operations without checking limits. With buckets reads 1 key, writes 2 each."""
+        """Counts operations without checking their limits.
+
+        With an algorithm that uses buckets, reads 1 key and writes 2 for each.
+        """
         plan = make_plan(conditions, bucket_count, algorithm)
         asked = admission.read_operations(plan, operations)
         admission.incr(self._tx, plan, asked, self._where(prefix, namespace, at))

@@ -79,7 +79,7 @@ class Tables:
 
     @operation(reads=True)
     def facts(self, table: str) -> Facts:
-        """Returns how many rows, bytes, index entries and rows that will expire a table has.
+        """Returns the size of a table: its rows, bytes, index entries, and rows that will expire.
 
         Rows that have expired count until they are removed. Every write maintains these figures, so
         it reads 5 keys, however large the table is.

@@ -53,7 +53,7 @@ class CalledAdmin(CalledLayer):
         return self._call(_BACKUP_REMOVE, name)
 
     def backup_start(self, target: str) -> Maintenance:
-        """Makes a backup in the background, as `backup` does."""
+        """Starts a backup of the whole store in the background, as `backup` makes it."""
         return self._call(_BACKUP_START, target)
 
     def backups(self) -> list[BackupEntry]:
@@ -75,11 +75,11 @@ class CalledAdmin(CalledLayer):
         return self._call(_CHECK_ENGINE)
 
     def check_start(self, *, engine: bool = False) -> Maintenance:
-        """Checks this space in the background, as `check` does; with `engine`, its file first."""
+        """Starts a check of this space in the background; with `engine`, of the engine first."""
         return self._call(_CHECK_START, engine)
 
     def count_keys(self) -> int | None:
-        """Returns how many keys this space has; None if it shares a store and has over a
+        """Returns how many keys this space has, or None if counting them would read over a
         million.
         """
         return self._call(_COUNT_KEYS)
@@ -107,9 +107,7 @@ class CalledAdmin(CalledLayer):
         return self._call(_INSPECT, prefix, limit, after)
 
     def load_some(self, lines: bytes) -> int:
-        """Puts whole lines of a dump into this space, in one transaction; returns how many
-        keys.
-        """
+        """Loads whole lines of a dump into this space, in one transaction; returns how many."""
         return self._call(_LOAD_SOME, lines)
 
     def maintenance(self) -> list[Maintenance]:

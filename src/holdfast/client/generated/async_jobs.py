@@ -29,7 +29,7 @@ class AsyncJobs(AwaitedJobs):
 
     @property
     def v1(self) -> "AsyncJobsV1":
-        """Returns the calls of the seed, the first Qless."""
+        """Returns the calls of version 1 of Qless."""
         from holdfast.client.jobs_v1 import AsyncJobsV1
 
         return AsyncJobsV1(self)

@@ -205,9 +205,7 @@ class CalledEvents(CalledLayer):
         return self._call(_SETTINGS)
 
     def size(self, key: str) -> int:
-        """Returns how many members a set has now, or entries a leaderboard; `#key` asks the
-        same.
-        """
+        """Returns how many members a set, or how many entries a leaderboard has now."""
         return self._call(_SIZE, key)
 
     def top(

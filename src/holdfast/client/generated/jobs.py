@@ -76,7 +76,7 @@ class CalledJobs(CalledLayer):
         return self._call(_BATCH_OPEN, id, on_success, on_settled, now)
 
     def bulk(self, id: str) -> BulkAction | None:
-        """Returns the action, or None if it does not exist (any more). Reads 1 key."""
+        """Returns a bulk action, or None if it is unknown or ended a week ago. Reads 1 key."""
         return self._call(_BULK, id)
 
     def bulk_run(
@@ -108,17 +108,15 @@ class CalledJobs(CalledLayer):
         return self._call(_BULK_START, action, search, queue, tag, priority, id, now)
 
     def bulk_step(self, id: str, *, now: float | None = None) -> BulkAction:
-        """Runs the next step of an action: looks at `JOBS_PER_STEP` jobs, changes those that
-        match.
-        """
+        """Runs the next step of a bulk action: reads some jobs, and changes those that match."""
         return self._call(_BULK_STEP, id, now)
 
     def bulk_stop(self, id: str, *, now: float | None = None) -> BulkAction:
-        """Stops an action; what it has changed stays changed. Reads 1 key, writes 2."""
+        """Stops a bulk action; its changes so far stay. Reads 1 key, writes 2."""
         return self._call(_BULK_STOP, id, now)
 
     def bulks(self) -> list[BulkAction]:
-        """Returns all actions that are running or ended within a week. Reads 1 key for each."""
+        """Returns all bulk actions that run or ended within a week. Reads 1 key for each."""
         return self._call(_BULKS)
 
     def cancel(self, *ids: str, now: float | None = None) -> list[str]:
@@ -181,13 +179,13 @@ class CalledJobs(CalledLayer):
         )
 
     def config(self) -> dict[str, Value]:
-        """Returns the options of Qless and all options that were set. Reads 1 key."""
+        """Returns the values of all options of Qless, and of others that were set. Reads 1
+        key.
+        """
         return self._call(_CONFIG)
 
     def config_get(self, option: str) -> Value | None:
-        """Returns the string that was set for `option`, else its default, else None. Reads 1
-        key.
-        """
+        """Returns the value of an option as it was set, else its default or None. Reads 1 key."""
         return self._call(_CONFIG_GET, option)
 
     def config_set(self, option: str, value: Value) -> None:
@@ -476,11 +474,11 @@ class CalledJobs(CalledLayer):
         return self._call(_RECUR_RESUME, id, now)
 
     def recur_tag(self, id: str, *tags: Tag) -> tuple[Tag, ...]:
-        """Adds tags to the jobs that it will spawn; returns all tags. Reads 1 key, writes 1."""
+        """Adds tags to the jobs that a recurring job will spawn; returns all of its tags."""
         return self._call(_RECUR_TAG, id, tags)
 
     def recur_untag(self, id: str, *tags: Tag) -> tuple[Tag, ...]:
-        """Removes tags from jobs that it will spawn; returns the rest. Reads 1 key, writes 1."""
+        """Removes tags from the jobs that a recurring job will spawn; returns the rest."""
         return self._call(_RECUR_UNTAG, id, tags)
 
     def recur_update(
@@ -496,7 +494,7 @@ class CalledJobs(CalledLayer):
         backlog: float | None = None,
         now: float | None = None,
     ) -> None:
-        """Changes what is given. A new `interval` moves the next run by the difference."""
+        """Changes the given attributes of a recurring job; None keeps one as it is."""
         return self._call(
             _RECUR_UPDATE, id, priority, interval, retries, data, klass, queue, backlog, now
         )
@@ -622,15 +620,11 @@ class CalledJobs(CalledLayer):
         return self._call(_TAGGED, tag, offset, count)
 
     def throttle_delete(self, name: str, *, now: float | None = None) -> int:
-        """Removes the limit and releases all jobs that wait for it, in steps of
-        `JOBS_PER_STEP`.
-        """
+        """Removes the limit of a throttle and releases all jobs that wait for it; returns 0."""
         return self._call(_THROTTLE_DELETE, name, now)
 
     def throttle_get(self, name: str, *, now: float | None = None) -> Throttle:
-        """Returns the throttle's maximum and how many jobs hold it and wait for it. Reads 1
-        key.
-        """
+        """Returns a throttle: its maximum, how many jobs hold it, and how many wait for it."""
         return self._call(_THROTTLE_GET, name, now)
 
     def throttle_locks(self, name: str, *, offset: int = 0, count: int = 25) -> JobPage:
@@ -686,7 +680,7 @@ class CalledJobs(CalledLayer):
         return self._call(_UNFAIL, queue, group, count, now)
 
     def unpause(self, *queues: str) -> None:
-        """Ends a pause. Reads 1 key and writes 1 for each."""
+        """Resumes `queues`: pops return their jobs again. Reads 1 key and writes 1 for each."""
         return self._call(_UNPAUSE, queues)
 
     def unrecur(self, id: str) -> None:
@@ -706,9 +700,7 @@ class CalledJobs(CalledLayer):
     def v1_call(
         self, name: str, arguments: Sequence[Any] = (), *, named: dict[str, Any] | None = None
     ) -> Any:
-        """Runs one of the seed's calls by its name: `v1_call("put", ["queue", "id", "{}",
-        0])`.
-        """
+        """Runs a call of version 1 of Qless: `v1_call("put", ["queue", "id", "{}", 0])`."""
         return self._call(_V1_CALL, name, arguments, named)
 
     def withdraw_worker(self, name: str) -> None:

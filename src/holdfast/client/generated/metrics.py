@@ -181,7 +181,7 @@ class CalledMetrics(CalledLayer):
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> None:
-        """Counts operations without checking limits. With buckets reads 1 key, writes 2 each."""
+        """Counts operations without checking their limits."""
         return self._call(
             _LIMIT_INCR, operations, conditions, bucket_count, algorithm, prefix, namespace, at
         )
@@ -379,7 +379,7 @@ class CalledMetrics(CalledLayer):
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> Written:
-        """Makes all writes or none, as the flush of a writer does."""
+        """Applies many writes to metrics, all or none, as a writer does when it flushes."""
         return self._call(_WRITE, writes, prefix, namespace, at)
 
 

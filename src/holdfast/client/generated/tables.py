@@ -58,7 +58,9 @@ class CalledTables(CalledLayer):
         return self._call(_DROP, table)
 
     def facts(self, table: str) -> Facts:
-        """Returns how many rows, bytes, index entries and rows that will expire a table has."""
+        """Returns the size of a table: its rows, bytes, index entries, and rows that will
+        expire.
+        """
         return self._call(_FACTS, table)
 
     def get(

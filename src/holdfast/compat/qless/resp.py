@@ -170,7 +170,7 @@ def native(session: RespSession, words: wire.Command) -> Plan:
 
 @command("QLESS1")
 def first(session: RespSession, words: wire.Command) -> Plan:
-    """`QLESS1 Name numkeys [keys] [arguments]`: the seed's own calls."""
+    """`QLESS1 Name numkeys [keys] [arguments]`: the calls of version 1 of Qless."""
     texts = list(map(wire.text_of, words[1:]))
     return _plan(session, lambda tx: qless.call_first(tx, texts), "ERR ", "qless1")
 

@@ -1,4 +1,4 @@
-"""The calls of the seed, the first Qless: `Name numkeys [keys] [arguments]`."""
+"""The calls of version 1 of Qless: `Name numkeys [keys] [arguments]`."""
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
@@ -19,7 +19,7 @@ Call = Callable[[JobsV1, Arguments], Reply]
 
 
 def call_first(tx: Transaction, arguments: Sequence[str]) -> Reply:
-    """Runs one call of the seed and returns its reply; names in any letter case."""
+    """Runs a call of version 1 of Qless and returns its reply; its name is in any letter case."""
     if not arguments:
         raise BadArgument("Must provide a command")
     found = _CALLS.get(arguments[0].lower())
