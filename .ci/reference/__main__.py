@@ -259,12 +259,16 @@ def public_members(cls: type) -> Iterator[tuple[str, Any]]:
     """The methods and properties that Holdfast gives `cls`, its own before those of its bases.
 
     What a wrapper such as `per_call` has made of another class's method counts as that method.
+    A former name of a method is left out.
     """
     seen: set[str] = set()
     for base in cls.__mro__:
         for name, member in vars(base).items():
-            if not name.startswith("_") and name not in seen and is_ours(underlying(member)):
-                seen.add(name)
+            function = underlying(member)
+            if name.startswith("_") or name in seen or not is_ours(function):
+                continue
+            seen.add(name)
+            if function.__name__ == name or not hasattr(base, function.__name__):
                 yield name, member
 
 
@@ -311,8 +315,8 @@ def error_sections() -> Iterator[str]:
     about, tree = docstring(errors).split("\n\n", 1)
     yield about
     yield (
-        "Every error has a `code` for programs, a `status` for HTTP, and usually a `hint` that says "
-        "what to do next. `except` with a class also catches all classes below it in this tree:"
+        "Every error has a `code` for programs, a `status` for HTTP, and usually a `hint` that "
+        "says what to do next. `except` with a class also catches all classes below it:"
     )
     yield fenced(tree.rsplit("\n\n", 1)[0], language="text")
     for module in error_modules():

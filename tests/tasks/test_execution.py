@@ -434,7 +434,7 @@ def test_a_run_that_was_lost_is_told_at_its_check(store: Store) -> None:
 
     @tasks.task
     def work(run: Run) -> None:
-        run.lose("job_lost", "given to another worker")
+        run.mark_lost("job_lost", "given to another worker")
         seen.append(run.is_lost)
         run.check()
         seen.append("went on")

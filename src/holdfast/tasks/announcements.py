@@ -38,7 +38,7 @@ class Announcements:
     def start(self) -> None:
         """Announces the worker from now on."""
         self._thread = threading.Thread(
-            target=self._announce_on, name="holdfast-announcements", daemon=True
+            target=self._announce_regularly, name="holdfast-announcements", daemon=True
         )
         self._thread.start()
 
@@ -56,7 +56,7 @@ class Announcements:
         except HoldfastError:  # the store is away: the record disappears by itself
             _log.info("the record of worker %s could not be withdrawn", self._worker.name)
 
-    def _announce_on(self) -> None:
+    def _announce_regularly(self) -> None:
         while True:
             try:
                 self._jobs.announce_worker(self.record())

@@ -75,9 +75,9 @@ def _reporting(run: Run, reports: IO[bytes]) -> Iterator[None]:
 
     def tell() -> None:
         while not ended.wait(CHILD_REPORT_SECONDS):
-            told = run.take_told()
-            if told:
-                send(reports, {"told": told})
+            unsent = run.take_unsent()
+            if unsent:
+                send(reports, {"unsent": unsent})
 
     thread = threading.Thread(target=tell, daemon=True)
     thread.start()

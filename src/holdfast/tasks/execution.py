@@ -214,9 +214,9 @@ class Attempt:
         """Returns the report for the store; None if the run has committed itself or was lost."""
         if self.is_settled or outcome.what == "lost":
             return None
-        told = self.run.take_told()
+        unsent = self.run.take_unsent()
         puts = self.run.puts if outcome.what == "complete" else outcome.puts
-        if outcome.what == "complete" and not told and not puts:
+        if outcome.what == "complete" and not unsent and not puts:
             return Report(  # as most runs end: with fewer words it takes half the time
                 id=self.job.id,
                 worker=self.job.worker,
@@ -231,9 +231,9 @@ class Attempt:
             worker=self.job.worker,
             what=outcome.what,
             lock=self.job.lock,
-            progress=told.progress,
-            progress_text=told.progress_text,
-            log=told.log,
+            progress=unsent.progress,
+            progress_text=unsent.progress_text,
+            log=unsent.log,
             result=outcome.result,
             result_ttl=outcome.result_ttl,
             delay=outcome.delay,
@@ -303,7 +303,7 @@ class Attempt:
             return (yield from self._in_batch(is_async))
         value = self._call({})
         if inspect.isawaitable(value):
-            value = yield self.run.followed(value)
+            value = yield self.run.awaitable_of(value)
         return self._returned(value)
 
     def _call(self, given: dict[str, Any]) -> Any:
@@ -322,7 +322,7 @@ class Attempt:
         """Runs the task in a transaction whose last write is the job's completion."""
 
         def work(tx: Tx) -> Outcome:
-            self.run.begin_again()
+            self.run.reset()
             outcome = self._returned(self._call({"tx": tx}))
             report = self.report(outcome)
             if report is None or report.what != "complete":
@@ -335,7 +335,7 @@ class Attempt:
 
         where = self._runtime.where
         assert isinstance(where, Space)
-        self.run.keep_quiet()
+        self.run.disable_heartbeat()
         try:
             outcome = where.transact(work)
         except _Undone as undone:

@@ -13,14 +13,14 @@ from typing import Any, Final
 from holdfast.jobs.records import Job
 from holdfast.jobs.reports import Report
 from holdfast.limits import ABANDON_RUN_SECONDS, CHILD_REPORT_SECONDS, HEARTBEATS_PER_LOCK
-from holdfast.tasks.run import Run, Told
+from holdfast.tasks.run import Run, UnsentProgress
 
-__all__ = ["Beating", "Heartbeats"]
+__all__ = ["Heartbeats", "LockRenewal"]
 
 _log: Final = logging.getLogger("holdfast.tasks")
 
 
-class Beating:
+class LockRenewal:
     """A run whose lock is renewed."""
 
     __slots__ = ("give_up", "interrupt", "job", "lock_seconds", "next", "run")
@@ -35,7 +35,7 @@ class Beating:
         self.give_up: Callable[[], None] | None = None  # for a run that does not end when told to
         self.next = 0.0  # when it is due, by `time.monotonic`
 
-    def report(self, told: Told) -> Report:
+    def report(self, unsent: UnsentProgress) -> Report:
         """Returns the heartbeat, with the run's progress and log lines."""
         return Report(
             id=self.job.id,
@@ -43,9 +43,9 @@ class Beating:
             what="heartbeat",
             lock=self.job.lock,
             lock_seconds=self.lock_seconds,
-            progress=told.progress,
-            progress_text=told.progress_text,
-            log=told.log,
+            progress=unsent.progress,
+            progress_text=unsent.progress_text,
+            log=unsent.log,
         )
 
 
@@ -55,20 +55,20 @@ class Heartbeats:
     def __init__(self, jobs: Any) -> None:
         self._jobs = jobs  # of a store or client: what `report` is called on
         self._lock = threading.Lock()
-        self._beating: dict[str, Beating] = {}
+        self._renewals: dict[str, LockRenewal] = {}
         self._wake = threading.Event()
         self._is_closed = False
         self._thread: threading.Thread | None = None
 
-    def add(self, beating: Beating, *, at_once: bool = False) -> None:
+    def add(self, renewal: LockRenewal, *, at_once: bool = False) -> None:
         """Renews the lock of a run from now on."""
-        wait = 0.0 if at_once else beating.lock_seconds / HEARTBEATS_PER_LOCK
-        beating.next = time.monotonic() + wait
+        wait = 0.0 if at_once else renewal.lock_seconds / HEARTBEATS_PER_LOCK
+        renewal.next = time.monotonic() + wait
         with self._lock:
-            self._beating[beating.job.id] = beating
+            self._renewals[renewal.job.id] = renewal
             if self._thread is None:
                 self._thread = threading.Thread(
-                    target=self._beat_on, name="holdfast-heartbeats", daemon=True
+                    target=self._renew_regularly, name="holdfast-heartbeats", daemon=True
                 )
                 self._thread.start()
         if wait < CHILD_REPORT_SECONDS:
@@ -77,14 +77,14 @@ class Heartbeats:
     def remove(self, job: Job) -> None:
         """Stops renewing the lock of a run that has ended."""
         with self._lock:
-            found = self._beating.get(job.id)
+            found = self._renewals.get(job.id)
             if found is not None and found.job.lock == job.lock:
-                del self._beating[job.id]
+                del self._renewals[job.id]
 
     def beat_now(self, run: Run) -> None:
         """Renews the lock of one run, in the caller's thread."""
         with self._lock:
-            found = self._beating.get(run.job.id)
+            found = self._renewals.get(run.job.id)
         if found is not None:
             self._send([found])
 
@@ -97,27 +97,27 @@ class Heartbeats:
 
     # --- how it is done ---------------------------------------------------------------------------
 
-    def _beat_on(self) -> None:
+    def _renew_regularly(self) -> None:
         while not self._is_closed:
             self._wake.wait(self._pause())
             self._wake.clear()
             now = time.monotonic()
             with self._lock:
-                running = list(self._beating.values())
+                running = list(self._renewals.values())
             self._stop_late(running)
-            due = [each for each in running if each.next <= now or each.run.has_told]
+            due = [each for each in running if each.next <= now or each.run.has_unsent]
             if due:
                 self._send(due)
 
     def _pause(self) -> float:
         """Returns how long to wait; new progress can arrive at any time."""
         with self._lock:
-            if not self._beating:
+            if not self._renewals:
                 return 60.0  # `add` wakes it
-            first = min(each.next for each in self._beating.values())
+            first = min(each.next for each in self._renewals.values())
         return max(0.0, min(CHILD_REPORT_SECONDS, first - time.monotonic()))
 
-    def _stop_late(self, running: Iterable[Beating]) -> None:
+    def _stop_late(self, running: Iterable[LockRenewal]) -> None:
         now = time.monotonic()
         for each in running:
             if each.run.deadline is None or now <= each.run.deadline:
@@ -129,14 +129,14 @@ class Heartbeats:
                 self.remove(each.job)
                 each.give_up()
 
-    def _send(self, due: list[Beating]) -> None:
-        told = [each.run.take_told() for each in due]
-        reports = [each.report(words) for each, words in zip(due, told, strict=True)]
+    def _send(self, due: list[LockRenewal]) -> None:
+        unsent = [each.run.take_unsent() for each in due]
+        reports = [each.report(words) for each, words in zip(due, unsent, strict=True)]
         try:
             refused = {each.id: each for each in self._jobs.report(reports).refused}
         except Exception:  # the store may be away for a while: the locks last longer than a beat
             _log.exception("%d heartbeats could not be sent", len(due))
-            for each, words in zip(due, told, strict=True):
+            for each, words in zip(due, unsent, strict=True):
                 each.run.give_back(words)
                 each.next = time.monotonic() + CHILD_REPORT_SECONDS
             return
@@ -145,9 +145,9 @@ class Heartbeats:
             refusal = refused.get(each.job.id)
             if refusal is not None and self._is_running(each):
                 self.remove(each.job)
-                each.run.lose(refusal.code, refusal.message)
+                each.run.mark_lost(refusal.code, refusal.message)
                 each.interrupt()
 
-    def _is_running(self, beating: Beating) -> bool:
+    def _is_running(self, renewal: LockRenewal) -> bool:
         with self._lock:
-            return self._beating.get(beating.job.id) is beating
+            return self._renewals.get(renewal.job.id) is renewal

@@ -21,7 +21,7 @@ from holdfast.tasks.execution import Attempt
 from holdfast.tasks.loading import WorkerSource
 from holdfast.tasks.outcomes import Outcome
 from holdfast.tasks.pipes import receive, send
-from holdfast.tasks.run import Told
+from holdfast.tasks.run import UnsentProgress
 from holdfast.tasks.sandboxes import Sandboxes
 from holdfast.tasks.slots import Done, Finished, finished
 
@@ -99,7 +99,7 @@ class ProcessSlot:
             child = self._ready_child()
             send(child.jobs, attempt.job)
             report, what = self._receive_report(child, attempt)
-        except (OSError, _Ended):
+        except (OSError, _PipeClosed):
             self._end_child()
             return self._crashed(attempt, time.monotonic() - begun)
         self._crashes = 0
@@ -110,14 +110,14 @@ class ProcessSlot:
     def _receive_report(self, child: "_Child", attempt: Attempt) -> tuple[Report | None, Any]:
         """Passes progress and log lines on until the report arrives."""
         while (message := receive(child.reports)) is not None:
-            if "told" in message:
-                attempt.run.give_back(msgspec.convert(message["told"], Told))
+            if "unsent" in message:
+                attempt.run.give_back(msgspec.convert(message["unsent"], UnsentProgress))
                 continue
             child.note(message["memory"])
             report = message["report"]
-            told = None if report is None else msgspec.convert(report, Report)
-            return told, message["what"]
-        raise _Ended
+            settled = None if report is None else msgspec.convert(report, Report)
+            return settled, message["what"]
+        raise _PipeClosed
 
     def _crashed(self, attempt: Attempt, seconds: float) -> Finished:
         """Returns the end of a run whose process is gone."""
@@ -151,7 +151,7 @@ class ProcessSlot:
             self._last_status = child.close()
 
 
-class _Ended(Exception):
+class _PipeClosed(Exception):
     """The child has closed its end of the pipe."""
 
 
@@ -185,8 +185,8 @@ class _Child:
         self._folder = sandboxes.make(slot)  # a child that is killed can't remove its own sandbox
         job_end, self._job_pipe = os.pipe()
         self._report_pipe, report_end = os.pipe()
-        told = msgspec.json.encode(source).decode()
-        words = [str(job_end), str(report_end), told, str(self._folder)]
+        encoded = msgspec.json.encode(source).decode()
+        words = [str(job_end), str(report_end), encoded, str(self._folder)]
         try:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "holdfast.tasks.child", *words],

@@ -76,7 +76,7 @@ class Tasks:
 
     def add(self, task: T) -> T:
         """Registers a task; raises if another one has its name."""
-        for registry in self._upwards():
+        for registry in self._with_ancestors():
             registry._refuse_double(task.name, task)
         self._own[task.name] = task
         return task
@@ -84,10 +84,10 @@ class Tasks:
     def include(self, other: "Tasks") -> None:
         """Adds the tasks, schedules, provided objects and middleware of another registry to this
         one."""
-        if self in other._downwards():
+        if self in other._with_descendants():
             raise BadTask(f"registry {other.name!r} includes {self.name!r} already")
         for task in other:
-            for registry in self._upwards():
+            for registry in self._with_ancestors():
                 registry._refuse_double(task.name, task)
         self._included.append(other)
         other._included_in.append(self)
@@ -131,13 +131,13 @@ class Tasks:
 
     def find(self, name: str) -> AnyTask | None:
         """Returns the task of that name, of this registry or an included one."""
-        for registry in self._downwards():
+        for registry in self._with_descendants():
             if name in registry._own:
                 return registry._own[name]
         return None
 
     def __iter__(self) -> Iterator[AnyTask]:
-        for registry in self._downwards():
+        for registry in self._with_descendants():
             yield from registry._own.values()
 
     def __len__(self) -> int:
@@ -150,7 +150,7 @@ class Tasks:
     def providers(self) -> Mapping[Any, Callable[[], Any]]:
         """Returns the makers of provided objects by type; those of outer registries come first."""
         found: dict[Any, Callable[[], Any]] = {}
-        for registry in (*self._upwards(), *self._downwards()):
+        for registry in (*self._with_ancestors(), *self._with_descendants()):
             for kind, make in registry._makers.items():
                 found.setdefault(kind, make)
         return found
@@ -158,12 +158,12 @@ class Tasks:
     @property
     def middleware(self) -> list[Middleware]:
         """The middleware of this registry and the included ones, outermost first."""
-        return [each for registry in self._downwards() for each in registry._middleware]
+        return [each for registry in self._with_descendants() for each in registry._middleware]
 
     def headers(self) -> dict[str, str]:
         """Returns the headers that middleware stores with a job that is put now."""
         found: dict[str, str] = {}
-        for registry in self._upwards():
+        for registry in self._with_ancestors():
             for each in registry._middleware:
                 make = getattr(each, "headers", None)
                 if make is not None:
@@ -184,8 +184,8 @@ class Tasks:
     def schedules(self) -> list[Scheduled]:
         """Returns all declared schedules, each with its recurring job."""
         return [
-            each.made(registry.name, registry.find(each.task))
-            for registry in self._downwards()
+            each.recurring_job(registry.name, registry.find(each.task))
+            for registry in self._with_descendants()
             for each in registry._schedules
         ]
 
@@ -199,7 +199,7 @@ class Tasks:
 
     def registries(self) -> "Iterator[Tasks]":
         """Yields this registry and all that it includes."""
-        return self._downwards()
+        return self._with_descendants()
 
     # --- how it is done ---------------------------------------------------------------------------
 
@@ -211,15 +211,15 @@ class Tasks:
                 hint="Give one of them another: @tasks.task(name=...).",
             )
 
-    def _downwards(self) -> "Iterator[Tasks]":
+    def _with_descendants(self) -> "Iterator[Tasks]":
         yield self
         for each in self._included:
-            yield from each._downwards()
+            yield from each._with_descendants()
 
-    def _upwards(self) -> "Iterator[Tasks]":
+    def _with_ancestors(self) -> "Iterator[Tasks]":
         yield self
         for each in self._included_in:
-            yield from each._upwards()
+            yield from each._with_ancestors()
 
 
 def _name_of(function: Callable[..., Any]) -> str:

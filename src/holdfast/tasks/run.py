@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from holdfast.tasks.backoff import Backoff
     from holdfast.tasks.task import Puts, TaskCall
 
-__all__ = ["HEADER", "Level", "Run", "RunJob", "Told"]
+__all__ = ["HEADER", "Level", "Run", "RunJob", "Told", "UnsentProgress"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -63,8 +63,8 @@ class RunJob(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-class Told(msgspec.Struct, frozen=True):
-    """Progress and log lines of a run that were not sent yet."""
+class UnsentProgress(msgspec.Struct, frozen=True):
+    """The progress and log lines of a run that were not sent yet."""
 
     progress: float | None = None
     progress_text: str = ""
@@ -72,6 +72,9 @@ class Told(msgspec.Struct, frozen=True):
 
     def __bool__(self) -> bool:
         return self.progress is not None or bool(self.log)
+
+
+Told = UnsentProgress  # its former name, which programs may import
 
 
 class Run:
@@ -97,7 +100,7 @@ class Run:
         self._clock = clock
         self._beat = beat
         self._lock = threading.Lock()
-        self._told = Told()
+        self._unsent = UnsentProgress()
         self._puts: list[NewJob] = []
         self._stopped: Exception | None = None
         self.deadline: float | None = None  # by `time.monotonic`
@@ -143,16 +146,16 @@ class Run:
         if not 0 <= fraction <= 1:
             raise BadArgument(f"progress must be a number from 0 to 1, not {fraction!r:.100}")
         with self._lock:
-            self._told = msgspec.structs.replace(
-                self._told, progress=float(fraction), progress_text=text
+            self._unsent = msgspec.structs.replace(
+                self._unsent, progress=float(fraction), progress_text=text
             )
 
     def log(self, level: Level, text: str) -> None:
         """Writes a line into the job's log; its newest lines are kept."""
         line = LogLine(text, level, self._clock())
         with self._lock:
-            lines = (*self._told.log[1 - MAX_JOB_LOG_LINES :], line)
-            self._told = msgspec.structs.replace(self._told, log=lines)
+            lines = (*self._unsent.log[1 - MAX_JOB_LOG_LINES :], line)
+            self._unsent = msgspec.structs.replace(self._unsent, log=lines)
 
     def put_next(self, task: "Puts[P, Any]", *args: P.args, **kwargs: P.kwargs) -> None:
         """Puts a job of another task in the commit that completes this one."""
@@ -246,19 +249,21 @@ class Run:
         """Returns the time; in a workflow it is the same in each run."""
         if self._memory is None:
             return self._clock()
-        now: float = self._memory.made("now", self._clock, float)
+        now: float = self._memory.remember_value("now", self._clock, float)
         return now
 
     def uuid(self) -> UUID:
         """Returns a random UUID; in a workflow it is the same in each run."""
-        made: UUID = uuid4() if self._memory is None else self._memory.made("uuid", uuid4, UUID)
+        if self._memory is None:
+            return uuid4()
+        made: UUID = self._memory.remember_value("uuid", uuid4, UUID)
         return made
 
     def random(self) -> float:
         """Returns a random number from 0 to 1; in a workflow it is the same in each run."""
         if self._memory is None:
             return random()
-        made: float = self._memory.made("random", random, float)
+        made: float = self._memory.remember_value("random", random, float)
         return made
 
     @property
@@ -277,8 +282,8 @@ class Run:
         """Returns why the run should end, if it should."""
         return self._stopped
 
-    def lose(self, code: str, message: str) -> None:
-        """Notes that the job's lock was refused; `code` is that of a `Refusal`."""
+    def mark_lost(self, code: str, message: str) -> None:
+        """Stops the run because its lock was refused; `code` is that of a `Refusal`."""
         self.stop(Canceled(message) if code == "unknown_job" else JobLost(message))
 
     def time_out(self) -> None:
@@ -294,42 +299,50 @@ class Run:
         """Makes the run one of a workflow."""
         self._memory = memory
 
-    def followed(self, value: Any) -> Any:
-        """Returns the awaitable for `value`, which the task has returned."""
-        return value if self._memory is None else self._memory.followed(value)
+    def awaitable_of(self, value: Any) -> Any:
+        """Returns what to await when an async task has returned `value`."""
+        return value if self._memory is None else self._memory.await_workflow(value)
 
-    def take_told(self) -> Told:
+    def take_unsent(self) -> UnsentProgress:
         """Returns progress and log lines that were not sent yet, and forgets them."""
         with self._lock:
-            told, self._told = self._told, Told()
-        return told
+            unsent, self._unsent = self._unsent, UnsentProgress()
+        return unsent
 
-    def give_back(self, told: Told) -> None:
+    def give_back(self, unsent: UnsentProgress) -> None:
         """Keeps progress and log lines that could not be sent, for the next report."""
         with self._lock:
-            newer = self._told
+            newer = self._unsent
             is_newer = newer.progress is not None
-            self._told = Told(
-                newer.progress if is_newer else told.progress,
-                newer.progress_text if is_newer else told.progress_text,
-                (*told.log, *newer.log)[-MAX_JOB_LOG_LINES:],
+            self._unsent = UnsentProgress(
+                newer.progress if is_newer else unsent.progress,
+                newer.progress_text if is_newer else unsent.progress_text,
+                (*unsent.log, *newer.log)[-MAX_JOB_LOG_LINES:],
             )
 
     @property
-    def has_told(self) -> bool:
+    def has_unsent(self) -> bool:
         """Returns whether there is something to send."""
-        return bool(self._told)
+        return bool(self._unsent)
 
     @property
     def puts(self) -> tuple[NewJob, ...]:
         """The jobs to put with the completion."""
         return tuple(self._puts)
 
-    def keep_quiet(self) -> None:
-        """Makes `heartbeat` only check: inside a transaction it can't wait for another one."""
+    def disable_heartbeat(self) -> None:
+        """Makes `heartbeat` only `check`: inside a transaction it can't wait for another one."""
         self._beat = None
 
-    def begin_again(self) -> None:
-        """Forgets progress, log lines and puts: the work of the transaction runs again."""
-        self.take_told()
+    def reset(self) -> None:
+        """Forgets progress, log lines and puts, before the work of a transaction runs again."""
+        self.take_unsent()
         self._puts.clear()
+
+    # Former names, which programs may call.
+    lose = mark_lost
+    followed = awaitable_of
+    take_told = take_unsent
+    has_told = has_unsent
+    keep_quiet = disable_heartbeat
+    begin_again = reset

@@ -32,14 +32,14 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
         """Returns the schedule for a task."""
         return msgspec.structs.replace(self, task=task)
 
-    def made(self, registry: str, task: "Task[Any, Any, Any, Any] | None") -> "Scheduled":
+    def recurring_job(self, registry: str, task: "Task[Any, Any, Any, Any] | None") -> "Scheduled":
         """Returns the recurring job of the schedule, as a registry of that name declares it."""
         if task is None:
             raise BadTask(f"task {self.task} has a schedule, but is not in a registry")
         new = task.new_job(**self.args)
         # The id tells what was declared, so that another time or argument is another job.
-        told = _encode_json([self.cron, self.tz, self.interval, self.args])
-        digest = hashlib.sha256(told).hexdigest()[:8]
+        declared = _encode_json([self.cron, self.tz, self.interval, self.args])
+        digest = hashlib.sha256(declared).hexdigest()[:8]
         return Scheduled(
             id=f"{prefix_of(registry)}{task.name}:{digest}",
             queue=new.queue,
@@ -80,7 +80,7 @@ class Scheduled(msgspec.Struct, frozen=True, kw_only=True):
         when = f"every {self.interval:g} s" if self.cron is None else f"{self.cron} {self.tz}"
         return f"{self.klass} ({when})"
 
-    def is_like(self, found: RecurringJob) -> bool:
+    def matches(self, found: RecurringJob) -> bool:
         """Returns whether the store's recurring job needs no change."""
         return (
             found.queue == self.queue
@@ -119,7 +119,7 @@ def _apply(jobs: Any, wanted: dict[str, Scheduled], owned: tuple[str, ...], task
                 jobs.unrecur(id)
     for each in wanted.values():
         found = jobs.recur_get(each.id)
-        if found is None or not each.is_like(found):
+        if found is None or not each.matches(found):
             jobs.recur(
                 each.queue,
                 each.klass,

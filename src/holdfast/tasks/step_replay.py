@@ -50,17 +50,17 @@ def restored_error(known: Step) -> Exception:
     return error
 
 
-def child_failed(told: dict[str, Any]) -> ChildFailed:
+def child_failed(child: dict[str, Any]) -> ChildFailed:
     """Returns the error for a child that has failed."""
-    last = str(told["error"]).strip().rpartition("\n")[2]
-    error = ChildFailed(f"child {told['id']} has failed in the group {told['group']}: {last}")
-    error.id, error.group, error.failure = told["id"], told["group"], told["error"]
+    last = str(child["error"]).strip().rpartition("\n")[2]
+    error = ChildFailed(f"child {child['id']} has failed in the group {child['group']}: {last}")
+    error.id, error.group, error.failure = child["id"], child["group"], child["error"]
     return error
 
 
-def gathered_value(told: dict[str, Any], decode: Callable[[Any], Any]) -> Any:
+def gathered_value(child: dict[str, Any], decode: Callable[[Any], Any]) -> Any:
     """Returns the result of a child, or its error."""
-    return child_failed(told) if "error" in told else decode(told["result"])
+    return child_failed(child) if "error" in child else decode(child["result"])
 
 
 def is_settled(job: Job) -> bool:

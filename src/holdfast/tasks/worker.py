@@ -25,7 +25,7 @@ from holdfast.tasks.announcements import Announcements
 from holdfast.tasks.async_slots import AsyncSlot
 from holdfast.tasks.execution import Attempt, Runtime
 from holdfast.tasks.fetching import Fetcher, QueueOrder, released, strict
-from holdfast.tasks.heartbeats import Beating, Heartbeats
+from holdfast.tasks.heartbeats import Heartbeats, LockRenewal
 from holdfast.tasks.process_slots import ProcessSlot
 from holdfast.tasks.run_log import log_end
 from holdfast.tasks.served_queues import ServedQueues
@@ -275,9 +275,9 @@ class Worker:
         if timeout is not None:
             attempt.run.deadline = time.monotonic() + timeout
         self._held[job.id] = slot, attempt
-        beating = Beating(job, attempt.run, own or self._lock_seconds, slot.interrupt)
-        beating.give_up = lambda: self._give_up(slot, attempt)
-        self._heartbeats.add(beating, at_once=own is not None and not self.runtime.is_scripted)
+        renewal = LockRenewal(job, attempt.run, own or self._lock_seconds, slot.interrupt)
+        renewal.give_up = lambda: self._give_up(slot, attempt)
+        self._heartbeats.add(renewal, at_once=own is not None and not self.runtime.is_scripted)
         self.figures.begin(job)
         return attempt
 
@@ -343,7 +343,7 @@ class Worker:
             self._where.jobs.report([released(attempt.job) for _, attempt in held])
         for slot, attempt in held:
             self._heartbeats.remove(attempt.job)
-            attempt.run.lose("job_lost", "the worker was stopped, and its job handed back")
+            attempt.run.mark_lost("job_lost", "the worker was stopped, and its job handed back")
             slot.interrupt()
 
     def _close(self) -> None:

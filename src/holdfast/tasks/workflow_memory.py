@@ -44,7 +44,14 @@ from holdfast.tasks.step_replay import (
 )
 from holdfast.tasks.task import Task, TaskCall
 from holdfast.tasks.values import to_plain
-from holdfast.tasks.workflow_verbs import CallFunction, CallStore, Verb, drive, drive_async, no
+from holdfast.tasks.workflow_verbs import (
+    CallFunction,
+    CallStore,
+    Verb,
+    drive,
+    drive_async,
+    false_verb,
+)
 
 __all__ = ["WorkflowMemory"]
 
@@ -92,7 +99,7 @@ class WorkflowMemory:
                     self._children_gone[step.name] = step.result
             last = page[-1].number
 
-    async def followed(self, workflow: Awaitable[Any]) -> Any:
+    async def await_workflow(self, workflow: Awaitable[Any]) -> Any:
         """Awaits an async workflow, and remembers which asyncio task is its own."""
         self._main = asyncio.current_task()
         return await workflow
@@ -123,7 +130,7 @@ class WorkflowMemory:
             ),
         )
 
-    def made(self, name: str, make: Callable[[], Any], annotation: Any) -> Any:
+    def remember_value(self, name: str, make: Callable[[], Any], annotation: Any) -> Any:
         """Remembers a value that would differ in each run, such as a time or a random number."""
         return self._begin(
             name,
@@ -161,7 +168,7 @@ class WorkflowMemory:
         """Returns whether the workflow takes the new path: it had not passed this place before."""
         known = self._known.get(self._next)
         if known is not None and known.name != f"version {name}":
-            return self._driven(no())
+            return self._driven(false_verb())
         return self._begin(
             f"version {name}",
             lambda number, known: self._stepped(
@@ -278,7 +285,7 @@ class WorkflowMemory:
             value, report = yield CallStore(partial(self._commit, work))
         except Exception as error:
             if isinstance(error, _LOST) and _is_in(error, lost):
-                self._run.lose(error.code, str(error))
+                self._run.mark_lost(error.code, str(error))
             elif _is_in(error, own) or _is_refused(error):
                 self._raise_later(self._failed(number, name, begun, 1, error))
             else:  # it may have been committed: only the next run will know
@@ -297,7 +304,7 @@ class WorkflowMemory:
                 recorded = len(batch)
         except _LOST as refusal:
             if refusal.position == recorded - 1:  # the report is the last of its operations
-                self._run.lose(refusal.code, str(refusal))
+                self._run.mark_lost(refusal.code, str(refusal))
             raise
         return value
 
@@ -324,8 +331,8 @@ class WorkflowMemory:
         patience = SIGNAL_WAIT_SECONDS if timeout is None else timeout
         until = now + patience if known is None else known.until
         step = Step(number=number, name=f"wait {signal}", begun=begun, until=until)
-        told = yield CallStore(lambda: self._where.jobs.signals(self._job.id))
-        first = next((each for each in told if each.name == signal), None)
+        signals = yield CallStore(lambda: self._where.jobs.signals(self._job.id))
+        first = next((each for each in signals if each.name == signal), None)
         if first is not None:
             done = self._done(number, step.name, begun, 1, first.value)
             yield CallStore(lambda: self._remember(done, took=signal, took_number=first.number))
@@ -356,8 +363,8 @@ class WorkflowMemory:
                 msgspec.structs.replace(call.job, id=id, parent=self._job.id, unique=None)
                 for call, id in zip(calls, ids, strict=True)
             )
-            told = f"the workflow waits for {len(ids)} children"
-            self._park(step, 0, depends=ids, puts=puts, message=told)
+            message = f"the workflow waits for {len(ids)} children"
+            self._park(step, 0, depends=ids, puts=puts, message=message)
         found = yield CallStore(lambda: self._children(ids))
         left = tuple(id for id, job in found.items() if job is not None and not is_settled(job))
         if left:
@@ -443,7 +450,7 @@ class WorkflowMemory:
             self._broken = error
             raise
         for refusal in reported.refused:
-            self._run.lose(refusal.code, refusal.message)
+            self._run.mark_lost(refusal.code, refusal.message)
             self._run.check()
         self._has_kept(report)
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from holdfast.errors import BadTask
 
-__all__ = ["CallFunction", "CallStore", "Verb", "drive", "drive_async", "no"]
+__all__ = ["CallFunction", "CallStore", "Verb", "drive", "drive_async", "false_verb"]
 
 
 class CallFunction(NamedTuple):
@@ -67,7 +67,7 @@ async def drive_async(verb: Verb) -> Any:
         return end.value
 
 
-def no() -> Verb:
+def false_verb() -> Verb:
     """Returns False, for a version that the workflow does not have."""
     return False
     yield  # a generator, as all verbs are
