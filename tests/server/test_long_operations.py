@@ -12,7 +12,7 @@ from holdfast.operations import OPERATIONS, Operation
 from holdfast.server import payloads
 from holdfast.server.commands import plan_of
 from holdfast.server.dispatcher import Dispatcher
-from holdfast.server.resp_session import Later, RespSession
+from holdfast.server.resp_session import Later, RespSession, Write
 from tests.server.test_direct_answers import Connected, request, run_on_server
 
 
@@ -27,6 +27,22 @@ def test_over_resp_the_loop_gets_an_encoded_result(tmp_path: Path) -> None:
         assert isinstance(reply, bytes)
         assert reply.startswith(b"$")
         assert later.encode(reply) is reply
+
+    run_on_server(tmp_path, use)
+
+
+def test_the_result_of_a_write_with_many_records_is_encoded_where_it_was_made(
+    tmp_path: Path,
+) -> None:
+    async def use(dispatcher: Dispatcher) -> None:
+        session = RespSession(dispatcher, lambda data: None)
+        write = plan_of(session, [b"ENTITIES.EXECUTE", b'{"queries": [{"type": "PING"}]}'])
+        assert isinstance(write, Write)
+
+        reply = await dispatcher.write(write.space, write.work)
+
+        assert reply == b"$6\r\n[null]\r\n"
+        assert write.encode(reply) is reply
 
     run_on_server(tmp_path, use)
 

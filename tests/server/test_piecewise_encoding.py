@@ -20,6 +20,7 @@ RESULTS: Final[dict[str, Any]] = {
     "a list with gaps": [*_ITEMS, None],
     "a page": Page(items=_ITEMS, count=5, next="more"),
     "an answer": {"items": _ITEMS, "next": {"limit": 5}},
+    "a list of one page": [Page(items=_ITEMS, count=5)],
 }
 WHOLE: Final[dict[str, Any]] = {
     "one record": _ITEMS[:1],
@@ -86,6 +87,10 @@ def test_on_an_event_loop_a_list_is_encoded_in_one_call() -> None:
         (
             "entities.select",
             EntityPage(entities=[Entity("a", {"b": b"\0"}), Entity("c", {"n": 2**60})], total=2),
+        ),
+        (
+            "entities.execute",
+            [["a", "b"], EntityPage(entities=[Entity("a", {"b": b"\0"})] * 2, total=2), None, 3],
         ),
         ("entities.get", [Entity("a", {"b": b"\0"}), None, Entity("c", {"n": 2**60})]),
     ],

@@ -201,6 +201,7 @@ def planner(operation: Operation) -> Planner:
     takes_time = operation.kind in ("long", "wait")
     may_take_time = takes_time or operation.layer == "tables"
     is_addressed = bool(operation.declaration.addressed)
+    has_many_records = payloads.has_many_records(operation)
 
     def plan(session: RespSession, arguments: Any, encode: Encode, is_short: bool = False) -> Plan:
         if name not in session.permitted:
@@ -219,10 +220,19 @@ def planner(operation: Operation) -> Planner:
             )
             plan = Read(space, work, encode, None, name, is_large)
         else:
-            plan = Write(space, partial(dispatcher.recorder.works[name], arguments), encode)
+            work = partial(dispatcher.recorder.works[name], arguments)
+            if has_many_records:
+                plan = Write(space, partial(_encoded, encode, work), bytes)
+            else:
+                plan = Write(space, work, encode)
         return plan if dispatcher.tracer is None else session.traced_unless_batched(name, plan)
 
     return plan
+
+
+def _encoded(encode: Encode, work: Callable[[Any], Any], tx: Any) -> bytes:
+    """Runs a write, and encodes its result in the thread that runs it."""
+    return encode(work(tx))
 
 
 def _bulk(encode: Callable[[Any], bytes]) -> Callable[[Any], bytes]:

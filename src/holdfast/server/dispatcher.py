@@ -241,7 +241,7 @@ class Dispatcher:
         encode: Callable[[Any], Any] | None = None,
     ) -> Any:
         """Runs one operation and returns its result, durable if it wrote; or what `encode` makes of
-        it, where it was made if it may be large."""
+        it, in the thread where it was made: encoding a large one takes time, too."""
         if operation.kind in ("long", "wait") or self.is_for_all_domains(space, operation):
             try:
                 return await self.start(space, operation, arguments, encode)
@@ -249,12 +249,11 @@ class Dispatcher:
                 self.forget_space(space.name)
                 raise
         work = self.recorder.work_of(operation, arguments)
+        run = work if encode is None else lambda tx: encode(work(tx))
         if operation.kind == "read":
-            read = work if encode is None else lambda view: encode(work(view))
-            return await self.read(space, read, operation.full_name, arguments, is_large=is_large)
-        work = work if traced is None else traced.around(work)
-        result = await self.write(space, work, is_small=is_small)
-        return result if encode is None else encode(result)
+            return await self.read(space, run, operation.full_name, arguments, is_large=is_large)
+        run = run if traced is None else traced.around(run)
+        return await self.write(space, run, is_small=is_small)
 
     def is_for_all_domains(self, space: Space, operation: Operation) -> bool:
         """Returns whether the operation works on the tables of all domains, in many

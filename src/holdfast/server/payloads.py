@@ -148,11 +148,15 @@ def encoder(
     return encode
 
 
+def has_many_records(operation: Operation) -> bool:
+    """Returns whether a result may hold any number of records. Encoding it takes time, so a write
+    encodes it where it was made, and not on the event loop."""
+    return any(word in str(operation.result) for word in _OF_MANY_RECORDS)
+
+
 def _of_lists(operation: Operation, encode: Encode, join: Encode) -> Encode:
     """Returns the encoder for an operation whose result may be a list or a page."""
-    if "list[" in str(operation.result) or "Page" in str(operation.result):
-        return in_pieces(encode, join)
-    return encode
+    return in_pieces(encode, join) if has_many_records(operation) else encode
 
 
 def exact_decoder(operation: Operation) -> Callable[[bytes], Any]:
@@ -190,6 +194,9 @@ def exact_encoder(operation: Operation) -> Callable[[Any], bytes]:
 
     return _of_lists(operation, encode, msgspec.msgpack.encode)
 
+
+# In the types of results: lists, pages, and structs with lists of them.
+_OF_MANY_RECORDS: Final = ("list[", "Page", "Any", "KeptResult", "SendManyReply", "BatchResult")
 
 # Their results hold rows, in the form that an argument chooses.
 _WITH_FORM: Final = frozenset(

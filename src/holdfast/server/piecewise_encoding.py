@@ -17,6 +17,7 @@ from holdfast.server.pacing import pause
 
 _SMALL: Final = frozenset({str, int, float, bool, bytes, type(None)})  # not worth a call for each
 _MARK_BYTES: Final = 16
+_FEW: Final = 16  # records, of which each may be a page
 
 Encode = Callable[[Any], bytes]
 
@@ -61,6 +62,8 @@ def _filled(frame: bytes, mark: msgspec.Raw, pieces: Sequence[bytes]) -> bytes:
 def _frame(value: Any, mark: msgspec.Raw, encode: Encode, pieces: list[bytes]) -> Any:
     """Returns a list or a page with marks in place of its records, which it encodes to `pieces`."""
     if type(value) is list:
+        if len(value) == 1:
+            return [_frame(value[0], mark, encode, pieces)]
         return _marked(value, mark, encode, pieces) if _is_divided(value) else value
     if isinstance(value, dict):
         return {
@@ -82,8 +85,16 @@ def _is_divided(value: Any) -> bool:
 
 def _marked(
     records: list[Any], mark: msgspec.Raw, encode: Encode, pieces: list[bytes]
-) -> list[msgspec.Raw]:
+) -> list[Any]:
+    # One of a few records may be a page: the replies to several queries are a list of them.
+    may_be_pages = len(records) <= _FEW
+    marked: list[Any] = []
     for record in records:
-        pieces.append(encode(record))
-        pause()
-    return [mark] * len(records)
+        before = len(pieces)
+        framed = _frame(record, mark, encode, pieces) if may_be_pages else record
+        if len(pieces) == before:
+            pieces.append(encode(record))
+            framed = mark
+            pause()
+        marked.append(framed)
+    return marked

@@ -430,7 +430,7 @@ class RespSession:
         if self.batch_failed:
             return wire.error("EXECABORT Transaction discarded because of previous errors.")
 
-        def work(tx: View) -> list[bytes]:
+        def work(tx: View) -> bytes:
             replies = []
             meter = BatchMeter()
             for position, plan in enumerate(plans):
@@ -440,13 +440,13 @@ class RespSession:
                 except Exception as error:
                     errors.at_position(error, position)
                     raise
-            return replies
+            return wire.array(replies)  # here: joining many bytes takes time
 
         if any(isinstance(plan, Write) for plan in plans):
-            return self.traced("batch", Write(self.space, work, wire.array))
+            return self.traced("batch", Write(self.space, work, bytes))
         large = any(isinstance(plan, Read) and plan.is_large for plan in plans)
         is_large = large or len(plans) > MAX_BATCH_READS_ON_LOOP
-        return self.traced("batch", Read(self.space, work, wire.array, is_large=is_large))
+        return self.traced("batch", Read(self.space, work, bytes, is_large=is_large))
 
     def traced_unless_batched(self, name: str, plan: Read | Write | Later) -> Plan:
         """Returns the plan of a traced call; a batch is traced only as a whole."""

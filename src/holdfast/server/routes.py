@@ -186,15 +186,14 @@ async def batch(api: HttpApi, request: HttpRequest, found: Found) -> HttpRespons
 
     space, dispatcher = await api.dispatcher.space(found["space"]), api.dispatcher
 
-    def read(view: View) -> HttpResponse:
-        return answer_results(request, work(view))
+    def respond(tx: View) -> HttpResponse:
+        return answer_results(request, work(tx))
 
     call = api.traced(request, "batch", space.name)
     if all(operation.kind == "read" for operation, _ in planned):
-        return await ended_with(call, dispatcher.read(space, read, is_large=len(planned) > 1))
-    run = work if call is None else call.around(work)
-    results = await ended_with(call, dispatcher.write(space, run))
-    return answer_results(request, results)
+        return await ended_with(call, dispatcher.read(space, respond, is_large=len(planned) > 1))
+    run = respond if call is None else call.around(respond)
+    return await ended_with(call, dispatcher.write(space, run))
 
 
 def _steps(request: HttpRequest, body: bytes) -> list[BatchStep]:
