@@ -56,6 +56,8 @@ MAX_GROUP_ON_LOOP: Final = 24  # transactions committed together on the event lo
 MAX_SMALL_REQUEST_BYTES: Final = 4_096  # a larger write is not tried on the event loop
 # how long commits stay in a thread after one took too long on the event loop
 LOOP_COMMITS_PAUSE_SECONDS: Final = 0.1
+# how long groups on the event loop stay small after one of several requests took too long
+SMALL_GROUPS_SECONDS: Final = 1.0
 # keys and notices not yet in LMDB in commit mode; a view may have to copy them
 MAX_WAITING_KEYS: Final = 2_048
 MAX_DEFERRED_BYTES: Final = 1024 * 1024  # a larger transaction gains nothing by waiting for others

@@ -12,6 +12,7 @@ import pytest
 
 import holdfast
 from holdfast.engine import group_wait
+from holdfast.engine.contract import Outcome
 from holdfast.engine.lmdb.overlay import Overlay
 from holdfast.limits import (
     GROUP_WAIT_STEP_SECONDS,
@@ -19,7 +20,7 @@ from holdfast.limits import (
     MAX_SHORT_OPERATIONS,
     MAX_SMALL_REQUEST_BYTES,
 )
-from holdfast.server import group_time_limit
+from holdfast.server import group_time_limit, write_groups
 from holdfast.server.dispatcher import Dispatcher
 from holdfast.server.group_time_limit import Postponed, within_time
 from holdfast.store import Step
@@ -111,6 +112,35 @@ def test_a_write_that_turns_out_to_be_long_is_done_by_the_thread(
         client.ask("JOBS.POP", json.dumps({"queue": "q", "worker": "w", "count": len(ids)}))
 
     assert threads[0] == "holdfast-writer"
+
+
+def test_writes_that_take_long_together_are_committed_on_the_loop_in_smaller_groups(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(write_groups, "_TRIED_SECONDS", -1.0)  # a refused group was a long one
+    tried: list[list[int]] = []
+
+    def commit_two(steps: Any) -> list[Outcome[int]] | None:
+        tried.append([step.work for step in steps])
+        return [Outcome(result=step.work) for step in steps] if len(steps) <= 2 else None
+
+    async def go() -> list[int | None]:
+        with holdfast.open(tmp_path / "data") as store:
+            dispatcher = Dispatcher(store)
+            store.try_transact_many = commit_two  # type: ignore[method-assign]
+            answered: list[int | None] = []
+            for number in cast(Any, range(5)):
+                step, answer = Step(store, number), lambda done: answered.append(done[0].result)
+                dispatcher.write_groups.put([step], answer, is_small=True)
+            while len(answered) < 5:
+                await asyncio.sleep(0)
+            await dispatcher.close()
+            return answered
+
+    answered = asyncio.run(go())
+
+    assert tried == [[0, 1, 2, 3, 4], [0, 1], [2, 3], [4]]
+    assert answered == [0, 1, 2, 3, 4]
 
 
 def test_listeners_hear_of_a_commit_on_the_loop_before_its_caller(tmp_path: Path) -> None:

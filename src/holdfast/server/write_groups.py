@@ -4,7 +4,8 @@ All writes that have arrived while the engine was busy form the next group: one 
 the disk, then all replies. Clients that were just answered usually return at once: if the disk
 is slow, the next group waits a moment for them, instead of starting with the first. A write that
 fails, fails alone. A group that takes only a moment is committed on the event loop, any other in
-the writer's thread.
+the writer's thread; if several requests together turn out to take longer, the loop commits them in
+smaller groups, one in each turn.
 """
 
 import asyncio
@@ -24,6 +25,7 @@ from holdfast.limits import (
     MAX_GROUP_ON_LOOP,
     MAX_GROUP_TRANSACTIONS,
     MAX_QUEUED_WRITES,
+    SMALL_GROUPS_SECONDS,
 )
 from holdfast.server.error_frames import forget_frames
 from holdfast.server.group_time_limit import transact_in_parts
@@ -75,6 +77,8 @@ class WriteGroups:
         self._dequeued = 0  # and by the writer: each number is changed by one thread only
         self._committing = False
         self._loop_commits_after = 0.0  # in monotonic time
+        self._loop_requests = MAX_GROUP_ON_LOOP  # of a group on the loop, at most
+        self._small_groups_until = 0.0  # in monotonic time
         self._orders: queue.SimpleQueue[bool] = queue.SimpleQueue()  # the writer's; False ends it
         self._writer = threading.Thread(target=self._write_groups, name="holdfast-writer")
         self._writer.start()
@@ -151,17 +155,17 @@ class WriteGroups:
         )
 
     def _commit_on_loop(self) -> bool:
-        group = self._next_group()
-        steps = _steps_of(group)
         begin = time.monotonic()
+        if begin > self._small_groups_until:
+            self._loop_requests = MAX_GROUP_ON_LOOP
+        group = self._next_group(self._loop_requests)
+        steps = _steps_of(group)
         outcomes = self._store.try_transact_many(steps) if steps else []
         if outcomes is None:
             self._waiting.extendleft(reversed(group))
             self._dequeued -= len(steps)
-            now = time.monotonic()
-            if now - begin > _TRIED_SECONDS:
-                self._loop_commits_after = now + LOOP_COMMITS_PAUSE_SECONDS
-            return False
+            is_long = time.monotonic() - begin > _TRIED_SECONDS
+            return is_long and self._divide(len(group)) and self._commit_on_loop()
         self._recorder.note_commit(len(steps), time.monotonic() - begin)
         if self.deliver_notices():
             self._loop.call_soon(self._answer, group, outcomes)
@@ -169,6 +173,17 @@ class WriteGroups:
             deque(self._answers(group, outcomes), 0)  # all of it: there is nothing to divide
         else:
             self._answer(group, outcomes)
+        return True
+
+    def _divide(self, requests: int) -> bool:
+        """Makes groups on the loop smaller for a while, after one with so many requests took too
+        long. Returns False if it had only one: then all commits go to the writer's thread."""
+        now = time.monotonic()
+        if requests == 1:
+            self._loop_commits_after = now + LOOP_COMMITS_PAUSE_SECONDS
+            return False
+        self._loop_requests = requests // 2
+        self._small_groups_until = now + SMALL_GROUPS_SECONDS
         return True
 
     def deliver_notices(self) -> bool:
@@ -182,10 +197,10 @@ class WriteGroups:
             self._report(error)
         return False
 
-    def _next_group(self) -> Group:
+    def _next_group(self, most_requests: int = MAX_GROUP_TRANSACTIONS) -> Group:
         group: Group = []
         size, waiting = 0, self._waiting
-        while waiting and size < MAX_GROUP_TRANSACTIONS:
+        while waiting and size < MAX_GROUP_TRANSACTIONS and len(group) < most_requests:
             request = waiting.popleft()
             steps, _, is_wanted, _ = request
             size += len(steps)
