@@ -7,7 +7,7 @@ not a text) is passed on to event_run.py before anything is written.
 """
 
 from functools import lru_cache
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from holdfast.bounded_cache import of_spaces
 from holdfast.errors import ExpandsTooFar
@@ -41,7 +41,7 @@ _LITERAL: Final = 0
 _ATTRIBUTE: Final = 1
 _EVENT_NAME: Final = 2
 
-Terms: TypeAlias = tuple[tuple[int, str], ...]
+Terms: TypeAlias = tuple[tuple[int, Any], ...]  # a kind, and a text or the name of one
 _ALL_FIXED: Final[Terms] = ((_LITERAL, ""),)  # of targets that are the same for all events
 
 
@@ -148,13 +148,8 @@ def _terms(expression: Expression) -> Terms | None:
     return tuple(terms)
 
 
-class PlainStep(NamedTuple):
-    """The writes of a plain handler for one event."""
-
-    handler: PlainHandler
-    keys: Strings
-    stored_keys: Strings
-    value: bytes
+# The writes of a plain handler for one event: its keys, their stored keys, and the value.
+PlainStep: TypeAlias = tuple[PlainHandler, Strings, Strings, bytes]
 
 
 class Expansions:
@@ -175,8 +170,8 @@ class Expansions:
 
         `at` is the time of the event, and `labels` are those of that time.
         """
-        attributes = event.attributes
-        steps = []
+        attributes, name = event.attributes, event.name
+        steps: list[PlainStep] = []
         for handler in handlers:
             value = attributes.get(handler.value)
             expansion = self._of_handlers.get(handler)
@@ -186,19 +181,20 @@ class Expansions:
                 return None
             keys: Strings = []
             stored_keys: Strings = []
-            groups = expansion.groups
-            for kind, text in handler.terms:
+            groups, terms = expansion.groups, handler.terms
+            for kind, text in terms:
                 if kind:
-                    found = attributes.get(text) if kind == _ATTRIBUTE else event.name
-                    if type(found) is not str:
+                    text = attributes.get(text) if kind == _ATTRIBUTE else name
+                try:
+                    expanded, stored = groups[text]
+                except (KeyError, TypeError):  # a new text, or none at all
+                    group = self._expand(expansion, text)
+                    if group is None:
                         return None
-                    text = found
-                group = groups.get(text) or self._expand(expansion, text)
-                if group is None:
-                    return None
-                keys += group[0]
-                stored_keys += group[1]
-            if len(handler.terms) > 1 and len(set(keys)) < len(keys):
+                    expanded, stored = group
+                keys += expanded
+                stored_keys += stored
+            if len(terms) > 1 and len(set(keys)) < len(keys):
                 return None
             try:
                 raw = value.encode()
@@ -206,7 +202,7 @@ class Expansions:
                 return None
             if len(keys) > limit or len(raw) > MAX_EVENT_VALUE_BYTES:
                 return None
-            steps.append(PlainStep(handler, keys, stored_keys, raw))
+            steps.append((handler, keys, stored_keys, raw))
         return steps
 
     def _expansion(
@@ -235,8 +231,10 @@ class Expansions:
         self._of_handlers[handler] = expansion
         return expansion
 
-    def _expand(self, expansion: "_Expansion", text: str) -> KeyGroup | None:
-        """Returns the keys that a text expands to, and remembers them."""
+    def _expand(self, expansion: "_Expansion", text: object) -> KeyGroup | None:
+        """Returns the keys that a text expands to, and remembers them; None if it is no text."""
+        if type(text) is not str:
+            return None
         begins, ends = expansion.fixed
         try:
             encoded = text.encode()

@@ -26,16 +26,14 @@ _HEADER_BYTES: Final = _HEADER.size
 _pack: Final = _HEADER.pack
 _unpack: Final = _HEADER.unpack_from
 _SIZES: Final = struct.Struct(">IIH")  # bound, size, bytes of digests
-# Flags and bundles of sets that qualify: packed, every member counted, and no optional part but the
-# expiry.
-_LIVES: Final = LIFE_FOLLOWS << 8
+# Flags and bundles of sets that qualify: packed, every member counted, and no optional part, or
+# only the expiry.
 _PLAIN: Final = frozenset(
-    (flags | life) << 8 | bundles
+    flags << 8 | bundles
     for flags in (0, PARTIAL, DENSE, PARTIAL | DENSE)
-    for life in (0, LIFE_FOLLOWS)
     for bundles in range(MAX_BUNDLES + 1)
 )
-_UNKNOWN_END: Final = bytes(LIFE.size)
+_LIVING: Final = frozenset(kind | LIFE_FOLLOWS << 8 for kind in _PLAIN)
 _AFTER_TIME: Final = b"\x02"  # greater than the 01 that follows a time in a head
 
 # By the sizes of a set: where its head begins, and the sizes after one more member.
@@ -84,20 +82,28 @@ def add(
     pairs: dict[bytes, bytes] = {}
     unusual: list[bytes] = []
     lifetime_ms = options.expire_after_ms
-    for key, stored in zip(stored_keys, cache.tx.get_many(stored_keys), strict=True):
+    plain = _PLAIN if not lifetime_ms else frozenset()
+    join = b"".join
+    for key, stored in zip(stored_keys, cache.tx.get_many(stored_keys)):  # noqa: B905  # is slower
         if stored is not None:
             kind, gross, sizes = _unpack(stored)
-            if sizes in usual_sizes and kind in _PLAIN:
+            if sizes in usual_sizes:
                 begin, sizes = usual_sizes[sizes]
-                life = b""
-                if lifetime_ms or kind & _LIVES:
-                    life = _extended(stored, kind, lifetime_ms, cache.now_ms)
-                    begin += len(life)
-                head = stored[begin:]
-                if head < later and len(head) <= free and life is not _UNKNOWN_END:
-                    digests = stored[_HEADER_BYTES + len(life) : begin]
-                    if digests.find(digest) < 0:  # `in` would raise and catch an error first
-                        pairs[key] = _pack(kind, gross + 1, sizes) + life + digests + added + head
+                if kind in plain:
+                    head = stored[begin:]
+                    if head < later and len(head) <= free:
+                        digests = stored[_HEADER_BYTES:begin]
+                        if digests.find(digest) < 0:  # `in` would raise and catch an error first
+                            header = _pack(kind, gross + 1, sizes)
+                            pairs[key] = join((header, digests, added, head))
+                            continue
+                elif kind in _LIVING:
+                    life = _extended(stored, lifetime_ms, cache.now_ms)
+                    head = stored[begin + LIFE.size :]
+                    digests = stored[_HEADER_BYTES + LIFE.size : begin + LIFE.size]
+                    if life and head < later and len(head) <= free and digests.find(digest) < 0:
+                        header = _pack(kind, gross + 1, sizes)
+                        pairs[key] = join((header, life, digests, added, head))
                         continue
         elif free >= 0 and not lifetime_ms:
             pairs[key] = _first(options.bound) + added
@@ -113,14 +119,12 @@ def add(
     return None
 
 
-def _extended(stored: bytes, kind: int, lifetime_ms: int, now_ms: int) -> bytes:
-    """Returns the expiry of a set after a write, or `_UNKNOWN_END` if its remover must be told."""
-    if not kind & _LIVES:
-        return _UNKNOWN_END
+def _extended(stored: bytes, lifetime_ms: int, now_ms: int) -> bytes:
+    """Returns the expiry of a set after a write; nothing if its remover must be told."""
     expires_ms, own_lifetime_ms, scheduled_ms = LIFE.unpack_from(stored, _HEADER_BYTES)
     lifetime_ms = lifetime_ms or own_lifetime_ms
     if expires_ms <= now_ms or not scheduled_ms or now_ms + lifetime_ms < scheduled_ms:
-        return _UNKNOWN_END
+        return b""
     return LIFE.pack(now_ms + lifetime_ms, lifetime_ms, scheduled_ms)
 
 
