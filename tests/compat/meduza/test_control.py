@@ -122,6 +122,7 @@ def test_files_of_the_servers_machine_are_deployed_from_the_folder_that_is_open_
     (tmp_path / "open" / "a b.schema.yaml").write_text("schema: uri\ntables: {T: {}}")
     (tmp_path / "secret.yaml").write_text("schema: secret\ntables: {T: {}}")
     (tmp_path / "open" / "link.yaml").symlink_to(tmp_path / "secret.yaml")
+    (tmp_path / "open" / "loop").symlink_to(tmp_path / "open" / "loop")
     with serving(tmp_path / "data", "--schemas", str(tmp_path / "open")) as server:
         there = server.request("POST", f"/deploy?uri=file://{tmp_path}/open/a%2520b.schema.yaml")
         elsewhere = [
@@ -132,6 +133,10 @@ def test_files_of_the_servers_machine_are_deployed_from_the_folder_that_is_open_
                 f"file://{tmp_path}/open/link.yaml",
                 f"file://{tmp_path}/open",
                 "http://localhost/open/a",
+                f"file://{tmp_path}/open/%00",
+                f"file://{tmp_path}/open/{'x' * 300}",
+                f"file://{tmp_path}/open/loop",
+                "file://[",
             )
         ]
 

@@ -5,6 +5,7 @@ Errors are one line of plain text, as its clients expect.
 """
 
 from collections.abc import Callable, Coroutine, Generator, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, cast
 from urllib.parse import unquote, urlsplit
@@ -87,7 +88,7 @@ async def deploy(api: HttpApi, request: HttpRequest, found: dict[str, str]) -> H
     uri = request.parameter("uri")
     if uri:
         try:
-            body = _read_uri(api.dispatcher.schemas, uri)
+            body = await api.dispatcher.in_thread(partial(_read_uri, api.dispatcher.schemas, uri))
         except BadInput as error:
             return _line(f"Error deploying schema: {error.message}", 400)
     if not body:
@@ -109,16 +110,19 @@ async def deploy(api: HttpApi, request: HttpRequest, found: dict[str, str]) -> H
 
 def _read_uri(folder: Path | None, uri: str) -> bytes:
     """Returns the content of a local file, if it is in the folder that clients may read."""
-    parts = urlsplit(uri)
     if folder is None:
         raise BadInput("this server reads no files on request")
-    if parts.scheme != "file" or parts.netloc not in ("", "localhost"):
-        raise BadInput(f"a URI must be file:///..., not {uri}")
-    file = Path(unquote(parts.path)).resolve()
-    if not file.is_relative_to(folder.resolve()) or not file.is_file():
-        raise BadInput(f"there is no {file.name!r} among the files that may be read")
-    with file.open("rb") as opened:
-        return opened.read(MAX_SCHEMA_BYTES + 1)
+    try:
+        parts = urlsplit(uri)
+        if parts.scheme != "file" or parts.netloc not in ("", "localhost"):
+            raise BadInput(f"a URI must be file:///..., not {uri:.200}")
+        file = Path(unquote(parts.path)).resolve()
+        if file.is_relative_to(folder.resolve()) and file.is_file():
+            with file.open("rb") as opened:
+                return opened.read(MAX_SCHEMA_BYTES + 1)
+    except (OSError, RuntimeError, ValueError):
+        pass  # a path that no file can have, a loop of links, or a file of somebody else
+    raise BadInput(f"there is no {uri:.200} among the files that may be read")
 
 
 @control("GET HEAD", "/status", "read")
