@@ -205,7 +205,7 @@ def _operation(layer: str, owner: type[Any], method: str, kind: Kind) -> Operati
     star = None
     defaults: list[Any] = []
     for position, parameter in enumerate(list(inspect.signature(function).parameters.values())[1:]):
-        expected = _travelling(hints.get(parameter.name, Any))
+        expected = _wire_type(hints.get(parameter.name, Any))
         if declaration.judged_alone and typing.get_origin(expected) is list:
             expected = list[Any]
         if expected in (None, type(None)):
@@ -244,10 +244,10 @@ def _operation(layer: str, owner: type[Any], method: str, kind: Kind) -> Operati
     )
 
 
-# --- types that travel ---------------------------------------------------------------------------
+# --- types on the wire ---------------------------------------------------------------------------
 
 
-def _travelling(expected: Any) -> Any:
+def _wire_type(expected: Any) -> Any:
     """Returns the type to decode an argument into.
 
     A method may accept a record or a dict, a string or a datetime. Outside Python both look alike,
@@ -259,14 +259,14 @@ def _travelling(expected: Any) -> Any:
     if expected is int:
         return _INT64  # no layer counts beyond it, and no engine stores more
     if origin in (Union, types.UnionType):
-        return _union([_travelling(each) for each in typing.get_args(expected)])
+        return _union([_wire_type(each) for each in typing.get_args(expected)])
     if origin is Literal or expected in (Any, None, type(None)):
         return expected
     if origin is not None and issubclass(origin, Mapping):
         return dict[str, Any]
     if origin is not None and issubclass(origin, Collection | Iterable) and origin is not tuple:
         [element] = typing.get_args(expected) or (Any,)
-        return list[_travelling(element)]  # type: ignore[misc]
+        return list[_wire_type(element)]  # type: ignore[misc]
     if isinstance(expected, typing.TypeVar):
         return Any
     return expected

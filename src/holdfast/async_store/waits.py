@@ -100,26 +100,30 @@ async def result_wait(
     """`StoreJobs.result_wait`: the job as soon as it is complete or failed, or as it is after
     `timeout` seconds."""
     deadline = _deadline(timeout)
-    loop, heard, mention = asyncio.get_running_loop(), asyncio.Event(), event_marker(id)
+    loop, notified, mention = asyncio.get_running_loop(), asyncio.Event(), event_marker(id)
 
     def on_notice(notice: "Notice") -> None:
         if mention in notice.payload:
-            call_on_loop(loop, heard.set)
+            call_on_loop(loop, notified.set)
 
-    leave = runs.notices.listen(space.prefix, LOG, on_notice, lambda: call_on_loop(loop, heard.set))
+    leave = runs.notices.listen(
+        space.prefix, LOG, on_notice, lambda: call_on_loop(loop, notified.set)
+    )
     try:
         while True:
-            heard.clear()
+            notified.clear()
             job = await runs.read(space, lambda view: view.jobs.get(id), "jobs.get")
             if job is None:
                 raise UnknownJob.of(id)
-            if job.state in (COMPLETE, FAILED) or not await _heard(heard, deadline - loop.time()):
+            if job.state in (COMPLETE, FAILED) or not await _is_set_within(
+                notified, deadline - loop.time()
+            ):
                 return job
     finally:
         leave()
 
 
-async def _heard(event: asyncio.Event, seconds: float) -> bool:
+async def _is_set_within(event: asyncio.Event, seconds: float) -> bool:
     """Returns whether the event came within `seconds`."""
     if seconds <= 0:
         return False
@@ -188,7 +192,7 @@ class WaitingTask:
         self._woken = asyncio.Event()
 
     def begin_try(self) -> None:
-        """Notes that whatever is heard from now on may have come too late for this try."""
+        """Notes that whatever is notified from now on may have come too late for this try."""
         self.must_try_again = False
 
     def wake(self) -> None:
@@ -209,7 +213,7 @@ class WaitingTask:
                 return
             self.is_asleep = True
             self._woken.clear()
-        await _heard(self._woken, seconds)
+        await _is_set_within(self._woken, seconds)
         with self._lines.lock:
             self.is_asleep = False
 

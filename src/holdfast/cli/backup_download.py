@@ -21,7 +21,7 @@ def download(admin: Any, file: Path, *, tell: Callable[[float], None], is_json: 
 
     from holdfast.engine.contract import Backup
 
-    with _made_there(admin, is_json) as (name, record), file.open("wb") as written:
+    with _backup_on_server(admin, is_json) as (name, record), file.open("wb") as written:
         while piece := admin.backup_read(name, offset=written.tell()):
             written.write(piece)
             tell(written.tell())
@@ -31,7 +31,7 @@ def download(admin: Any, file: Path, *, tell: Callable[[float], None], is_json: 
 
 
 @contextmanager
-def _made_there(admin: Any, is_json: bool) -> Iterator[tuple[str, Any]]:
+def _backup_on_server(admin: Any, is_json: bool) -> Iterator[tuple[str, Any]]:
     """Lets the server make a backup; the block gets its name and record."""
     name = f"download-{secrets.token_hex(8)}"
     record = admin.backup_start(name)

@@ -15,8 +15,8 @@ from holdfast.cli.output import FOUND, Output, counted
 if TYPE_CHECKING:
     from holdfast.errors import BadDump
 
-_PIECE_BYTES = 256 * 1024  # that are sent together
-_PIECE_RECORDS = 1_000  # the same in records
+_BATCH_BYTES = 256 * 1024  # that are sent together
+_BATCH_RECORDS = 1_000  # the same in records
 _SHOWN_REFUSALS = 20  # lines that people see; --json has more
 
 
@@ -50,15 +50,15 @@ def command(
 
     with location.open(creates=name == "all") as opened, reading(file) as source:
         subject = find_subject(opened.space, name, out)
-        done = Loaded(subject)
+        done = LoadProgress(subject)
         records = read_records(source, subject, kind, opened.space)
         with out.progress(name, size_of(source), "byte") as tell:
             try:
-                for piece in _pieces(records.numbered, atomic=atomic):
-                    _load(opened, piece, done, records.unit, atomic=atomic)
-                    tell(piece.position)
+                for batch in _batches(records.numbered, atomic=atomic):
+                    _load(opened, batch, done, records.unit, atomic=atomic)
+                    tell(batch.position)
             except BadDump as error:
-                raise _placed(error, done, records.unit, atomic=atomic) from None
+                raise _with_position(error, done, records.unit, atomic=atomic) from None
 
     def show() -> None:
         out.say(f"loaded {counted(done.count, subject.noun)}")
@@ -73,7 +73,7 @@ def command(
         sys.exit(FOUND)
 
 
-class Loaded:
+class LoadProgress:
     """The progress of a load."""
 
     def __init__(self, subject: Subject) -> None:
@@ -89,35 +89,35 @@ class Loaded:
         self.refusals += refusals[: MAX_REPORTED_REFUSALS - len(self.refusals)]
 
 
-class Piece(NamedTuple):
+class RecordBatch(NamedTuple):
     """Records that are sent together."""
 
     records: list[InputRecord]
     position: int  # in the file, behind the last of them
 
 
-def _pieces(records: Iterator[InputRecord], *, atomic: bool) -> Iterator[Piece]:
+def _batches(records: Iterator[InputRecord], *, atomic: bool) -> Iterator[RecordBatch]:
     """Pieces of a few hundred kilobytes, or all of it; what precedes damage is included."""
     from holdfast.errors import BadDump
 
-    piece: list[InputRecord] = []
+    batch: list[InputRecord] = []
     size = position = 0
     try:
         for record in records:
-            piece.append(record)
+            batch.append(record)
             size += len(record.data) + 1
             position += len(record.data) + 1
             if atomic:
                 _refuse_more(size)
-            elif size >= _PIECE_BYTES or len(piece) == _PIECE_RECORDS:
-                yield Piece(piece, position)
-                piece, size = [], 0
+            elif size >= _BATCH_BYTES or len(batch) == _BATCH_RECORDS:
+                yield RecordBatch(batch, position)
+                batch, size = [], 0
     except BadDump:
-        if piece and not atomic:
-            yield Piece(piece, position)
+        if batch and not atomic:
+            yield RecordBatch(batch, position)
         raise
-    if piece:
-        yield Piece(piece, position)
+    if batch:
+        yield RecordBatch(batch, position)
 
 
 def _refuse_more(size: int) -> None:
@@ -131,36 +131,38 @@ def _refuse_more(size: int) -> None:
         )
 
 
-def _load(opened: Opened, piece: Piece, done: Loaded, unit: str, *, atomic: bool) -> None:
-    """Sends a piece; a record of it that is refused is named by its place in the file."""
+def _load(
+    opened: Opened, batch: RecordBatch, done: LoadProgress, unit: str, *, atomic: bool
+) -> None:
+    """Sends a batch; a record of it that is refused is named by its place in the file."""
     from holdfast.errors import BadDump
 
     subject = done.subject
     joint = b"" if unit == "document" else b"\n"
     try:
         if subject.kind == "tables":
-            _load_rows(opened, piece, done, atomic=atomic)
+            _load_rows(opened, batch, done, atomic=atomic)
             return
-        data = joint.join(record.data for record in piece.records)
+        data = joint.join(record.data for record in batch.records)
         if subject.kind == "space":
             done.count += opened.space.admin.load_some(data)
         else:
             done.count += opened.space.entities.load_some(subject.name, data, atomic=atomic)
     except BadDump as error:
         if error.number is not None:
-            error.number = piece.records[min(error.number, len(piece.records)) - 1].number
+            error.number = batch.records[min(error.number, len(batch.records)) - 1].number
         done.count += error.loaded or 0
         raise
 
 
-def _load_rows(opened: Opened, piece: Piece, done: Loaded, *, atomic: bool) -> None:
-    lines = [record.data.decode(errors="surrogateescape") for record in piece.records]
+def _load_rows(opened: Opened, batch: RecordBatch, done: LoadProgress, *, atomic: bool) -> None:
+    lines = [record.data.decode(errors="surrogateescape") for record in batch.records]
     report = opened.space.tables.import_rows(done.subject.name, lines, atomic=atomic)
     done.count += report.rows
     done.refuse(
         [
             {
-                "line": piece.records[each.line - 1].number,
+                "line": batch.records[each.line - 1].number,
                 "code": each.code,
                 "message": each.message,
             }
@@ -169,7 +171,7 @@ def _load_rows(opened: Opened, piece: Piece, done: Loaded, *, atomic: bool) -> N
     )
 
 
-def _placed(error: "BadDump", done: Loaded, unit: str, *, atomic: bool) -> "BadDump":
+def _with_position(error: "BadDump", done: LoadProgress, unit: str, *, atomic: bool) -> "BadDump":
     """Returns the error with its place in the whole file, and with the counts of what was loaded
     before."""
     if error.number is None:

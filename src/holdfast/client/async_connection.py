@@ -9,8 +9,15 @@ from typing import Any, cast
 
 from holdfast.client import calls
 from holdfast.client.addresses import look_up
-from holdfast.client.calls import Broken
-from holdfast.client.connection import check_greeting, greeting, late, lost, no_resp, unreachable
+from holdfast.client.calls import ConnectionBroken
+from holdfast.client.connection import (
+    broken_reason,
+    check_greeting,
+    greeting,
+    no_resp,
+    timeout_reason,
+    unreachable,
+)
 from holdfast.client.replies import ProtocolError, ReplyReader
 from holdfast.client.urls import ServerTarget
 from holdfast.defaults import DEFAULT_SPACE
@@ -95,9 +102,9 @@ class AsyncConnection(asyncio.Protocol):
         commands = greeting(self._target)
         answers = [self.ask(each, 1, self._target.connect_timeout) for each in commands]
         replies = await asyncio.gather(*answers, return_exceptions=True)
-        check_greeting([reply for reply in replies if not isinstance(reply, Broken)])
+        check_greeting([reply for reply in replies if not isinstance(reply, ConnectionBroken)])
         for reply in replies:
-            if isinstance(reply, Broken):
+            if isinstance(reply, ConnectionBroken):
                 raise Unreachable(reply.reason)
         self._is_greeted = True
 
@@ -111,11 +118,13 @@ class AsyncConnection(asyncio.Protocol):
     def ask(self, data: bytes, count: int, timeout: float) -> asyncio.Future[Any]:
         """Sends commands; the future gets their replies: one as it is, several as a list.
 
-        It gets `Broken` if the connection breaks or the time runs out before the last reply.
+        It gets `ConnectionBroken` if that happens or the time runs out before the last reply.
         """
         future: asyncio.Future[Any] = self._loop.create_future()
         if not self.is_open:
-            future.set_exception(Broken(lost(self._target, None), was_sent=False))
+            future.set_exception(
+                ConnectionBroken(broken_reason(self._target, None), was_sent=False)
+            )
             return future
         asked = _PendingCommands(future, count, self._loop.time() + timeout)
         if not self._kept:
@@ -149,7 +158,7 @@ class AsyncConnection(asyncio.Protocol):
         kept, self._kept = self._kept, []
         if self._is_greeted and not self._asked and self._watch.poll(0):
             # Data arrived unasked: the server has closed, and can't have seen these commands.
-            _fail([asked for _, asked in kept], lost(self._target, None), was_sent=False)
+            _fail([asked for _, asked in kept], broken_reason(self._target, None), was_sent=False)
             self._transport.abort()
             return
         self._asked.extend([asked for _, asked in kept])
@@ -223,8 +232,8 @@ class AsyncConnection(asyncio.Protocol):
             self._timer.cancel()
         asked, self._asked = list(self._asked), deque()
         if self._is_late and asked:
-            _fail(asked[:1], late(self._target), was_sent=True, is_late=True)
-        reason = self._reason or lost(self._target, error)
+            _fail(asked[:1], timeout_reason(self._target), was_sent=True, is_late=True)
+        reason = self._reason or broken_reason(self._target, error)
         _fail(asked, reason, was_sent=True)
         _fail([each for _, each in self._kept], reason, was_sent=False)
         self._kept = []
@@ -237,4 +246,4 @@ def _fail(
 ) -> None:
     for each in asked:
         if not each.future.done():
-            each.future.set_exception(Broken(reason, was_sent=was_sent, is_late=is_late))
+            each.future.set_exception(ConnectionBroken(reason, was_sent=was_sent, is_late=is_late))

@@ -61,7 +61,7 @@ class AsyncMetrics(ScopedMetrics, AwaitedMetrics):
         """Returns a reader; what is requested together is fetched in one call."""
         metrics = await self.define(specs, on_conflict, prefix=prefix)
         named = self._scope.arguments(prefix, namespace)
-        inner = ClientReader(_not_here, metrics, **named, future=future, clock=self._clock)
+        inner = ClientReader(_refuse_fetch, metrics, **named, future=future, clock=self._clock)
         return AsyncReader(self, inner, named)
 
     def limiter(
@@ -292,7 +292,7 @@ class AsyncReader(AsyncPromiseReads):
                 promise.fill(rate)
 
 
-def _not_here(*args: Any, **options: Any) -> Any:
+def _refuse_fetch(*args: Any, **options: Any) -> Any:
     raise NotImplementedError  # `AsyncReader.fetch` does it
 
 

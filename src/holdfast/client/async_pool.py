@@ -9,8 +9,8 @@ from typing import Any
 
 from holdfast.client.async_connection import AsyncConnection
 from holdfast.client.batches import Pipeline
-from holdfast.client.calls import Broken, is_busy, is_dropped_space
-from holdfast.client.connection import late
+from holdfast.client.calls import ConnectionBroken, is_busy, is_dropped_space
+from holdfast.client.connection import timeout_reason
 from holdfast.client.pool import PIPELINE_STEP, retry_pause
 from holdfast.client.replies import ReplyError
 from holdfast.client.urls import ServerTarget
@@ -63,7 +63,7 @@ class AsyncPool:
                 if not await self._may_retry(tries, end):
                     raise
                 continue
-            except Broken as broken:
+            except ConnectionBroken as broken:
                 is_safe = only_reads or not broken.was_sent
                 if broken.is_late or not is_safe or not await self._may_retry(tries, end):
                     raise broken.error(only_reads=only_reads) from None
@@ -128,7 +128,7 @@ class AsyncPool:
                 if connection is None or not connection.is_open:
                     connection = self._shared[space] = await self.open(space)
         except TimeoutError:
-            raise Unreachable(late(self.target)) from None
+            raise Unreachable(timeout_reason(self.target)) from None
         return connection
 
     async def open(self, space: str) -> AsyncConnection:
@@ -140,14 +140,14 @@ class AsyncPool:
             async with asyncio.timeout(self.target.connect_timeout):
                 return await self._open(space)
         except TimeoutError:
-            raise Unreachable(late(self.target)) from None
+            raise Unreachable(timeout_reason(self.target)) from None
 
     async def _open(self, space: str) -> AsyncConnection:
         connection = await AsyncConnection.open(self.target, self._tls)
         try:
             if connection.space != space:
                 await connection.enter(space)
-        except Broken as broken:
+        except ConnectionBroken as broken:
             raise Unreachable(broken.reason) from None
         except BaseException:
             connection.close()
@@ -187,7 +187,7 @@ class AsyncPool:
             async with asyncio.timeout_at(end):
                 return await self.open(space)
         except TimeoutError:
-            raise Unreachable(late(self.target)) from None
+            raise Unreachable(timeout_reason(self.target)) from None
 
     def _idle_in(self, space: str) -> AsyncConnection | None:
         idle = self._idle.get(space, [])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from holdfast import wire
 from holdfast.client import calls
-from holdfast.client.calls import Broken
+from holdfast.client.calls import ConnectionBroken
 from holdfast.client.pool import retry_pause
 from holdfast.engine.contract import Notice
 from holdfast.errors import BadInput, NoAnswer, Unreachable
@@ -139,7 +139,7 @@ class AsyncSubscription:
         command = calls.words("NOTICES", wire.bytes_of(self._topic))
         try:
             reply = await connection.ask(command, 1, self._pool.target.connect_timeout)
-        except Broken as broken:
+        except ConnectionBroken as broken:
             raise Unreachable(broken.reason) from None
         if type(reply) is not list:
             connection.close()

@@ -58,7 +58,7 @@ class Handle(Generic[T]):
         """Makes `result` raise this error."""
         self._error = error
 
-    def _then(self, make: Callable[[T], U]) -> "Handle[U]":
+    def _map(self, make: Callable[[T], U]) -> "Handle[U]":
         """Returns this handle, with a result that is computed from the operation's own."""
         read = self._read
         self._read = lambda reply: make(read(reply))
@@ -171,7 +171,7 @@ class Pipeline(Recording):
     def _settle_one(self, position: int, reply: Any) -> None:
         """Takes the reply to one operation, or the reason why there is none."""
         handle = self._handles[position]
-        if isinstance(reply, calls.Broken):
+        if isinstance(reply, calls.ConnectionBroken):
             handle.refuse(reply.error(only_reads=self._calls[position].only_reads))
         elif isinstance(reply, BaseException) and not isinstance(reply, ReplyError):
             handle.refuse(reply)
@@ -179,10 +179,12 @@ class Pipeline(Recording):
             with suppress(HoldfastError):  # the handle raises it when the result is asked for
                 handle.settle(reply)
 
-    def _refuse_rest(self, begin: int, end: int, broken: calls.Broken) -> None:
+    def _refuse_rest(self, begin: int, end: int, broken: calls.ConnectionBroken) -> None:
         """Refuses the rest: calls from `begin` were sent and not answered, those from `end` were
         never sent."""
         for position in range(begin, len(self._handles)):
-            reason = calls.Broken(broken.reason, was_sent=broken.was_sent and position < end)
+            reason = calls.ConnectionBroken(
+                broken.reason, was_sent=broken.was_sent and position < end
+            )
             error = reason.error(only_reads=self._calls[position].only_reads)
             self._handles[position].refuse(error)

@@ -321,7 +321,7 @@ def is_dropped_space(reply: Any) -> bool:
     return type(reply) is ReplyError and str(reply).startswith("UNKNOWN_SPACE ")
 
 
-class Broken(Exception):
+class ConnectionBroken(Exception):
     """A connection gave no reply. `was_sent` means that the server may have all of the request,
     `is_late` that time ran out."""
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from holdfast.client import calls
 from holdfast.client.addresses import look_up
-from holdfast.client.calls import Broken
+from holdfast.client.calls import ConnectionBroken
 from holdfast.client.replies import ProtocolError, ReplyReader
 from holdfast.client.urls import RESP_SIDE, ServerTarget
 from holdfast.defaults import DEFAULT_SPACE
@@ -55,7 +55,7 @@ class Connection:
     def ask(self, data: bytes, count: int, timeout: float) -> Any:
         """Sends commands and returns their replies: one as it is, several as a list.
 
-        Raises `Broken` if the connection breaks or the time runs out before the last reply.
+        Raises `ConnectionBroken` if that happens or the time runs out before the last reply.
         """
         if timeout != self._timeout:
             self._limit(timeout)
@@ -112,9 +112,9 @@ class Connection:
             while sent < len(data):
                 sent += self._socket.send(memoryview(data)[sent:])
         except _LATE:
-            raise Broken(self._late(), was_sent=False, is_late=True) from None
+            raise ConnectionBroken(self._timeout_reason(), was_sent=False, is_late=True) from None
         except (OSError, ValueError) as error:
-            raise Broken(self._lost(error), was_sent=False) from None
+            raise ConnectionBroken(self._broken_reason(error), was_sent=False) from None
 
     def _receive(self, end: float) -> Any:
         reader = self._reader
@@ -123,28 +123,28 @@ class Connection:
             while reply is False:
                 data = self._socket.recv(_CHUNK)
                 if not data:
-                    raise Broken(self._lost(None), was_sent=True)
+                    raise ConnectionBroken(self._broken_reason(None), was_sent=True)
                 reply = reader.take(data)
                 if reply is False:  # a large reply arrives in pieces
                     self._limit(end - time.monotonic())
         except ProtocolError as error:
-            raise Broken(no_resp(self._target, error), was_sent=True) from None
+            raise ConnectionBroken(no_resp(self._target, error), was_sent=True) from None
         except _LATE:
-            raise Broken(self._late(), was_sent=True, is_late=True) from None
+            raise ConnectionBroken(self._timeout_reason(), was_sent=True, is_late=True) from None
         except (OSError, ValueError) as error:
-            raise Broken(self._lost(error), was_sent=True) from None
+            raise ConnectionBroken(self._broken_reason(error), was_sent=True) from None
         return reply
 
     def _next(self) -> Any:
         try:
             return self._reader.gets()
         except ProtocolError as error:
-            raise Broken(no_resp(self._target, error), was_sent=True) from None
+            raise ConnectionBroken(no_resp(self._target, error), was_sent=True) from None
 
     def _limit(self, timeout: float) -> None:
         """Sets the socket's timeout. Changing it costs a system call."""
         if timeout <= 0:
-            raise Broken(self._late(), was_sent=True, is_late=True)
+            raise ConnectionBroken(self._timeout_reason(), was_sent=True, is_late=True)
         if timeout != self._timeout:
             self._set_timeout(timeout)
             self._timeout = timeout
@@ -158,16 +158,16 @@ class Connection:
         try:
             left = end - time.monotonic()
             self.ask_each(b"".join(commands), len(commands), left, replies)
-        except Broken as broken:
+        except ConnectionBroken as broken:
             if not any(map(calls.is_error, replies)):
                 raise Unreachable(broken.reason) from None
         check_greeting(replies)
 
-    def _late(self) -> str:
-        return late(self._target)
+    def _timeout_reason(self) -> str:
+        return timeout_reason(self._target)
 
-    def _lost(self, error: BaseException | None) -> str:
-        return lost(self._target, error)
+    def _broken_reason(self, error: BaseException | None) -> str:
+        return broken_reason(self._target, error)
 
 
 def open_socket(target: ServerTarget, tls: ssl.SSLContext | None, end: float) -> socket.socket:
@@ -254,11 +254,11 @@ def no_resp(target: ServerTarget, error: Exception) -> str:
     return f"{target.place} does not speak RESP: {error}"
 
 
-def late(target: ServerTarget) -> str:
+def timeout_reason(target: ServerTarget) -> str:
     return f"{target.place} did not answer in time"
 
 
-def lost(target: ServerTarget, error: BaseException | None) -> str:
+def broken_reason(target: ServerTarget, error: BaseException | None) -> str:
     reason = getattr(error, "strerror", None) or "the server closed it"
     return f"the connection to {target.place} broke: {str(reason).lower()}"
 

@@ -77,7 +77,7 @@ class BatchEntities(RecordedEntities):
         """Runs queries on any tables in order; returns a reply for each."""
         listed = list(queries)
         handle = super().execute(listed)
-        return handle._then(lambda found: conversions.replies(listed, found))
+        return handle._map(lambda found: conversions.replies(listed, found))
 
     def put(
         self, *objects: Model, ttl: Seconds | None = None, mode: PutMode = "merge"
@@ -86,25 +86,25 @@ class BatchEntities(RecordedEntities):
         puts = mapper.to_put(objects, ttl, mode)
         if len(puts) == 1:
             handle = self.put_raw(puts[0].table, puts[0].entities, mode=mode)
-            return handle._then(lambda ids: mapper.put_done(objects, ids))
+            return handle._map(lambda ids: mapper.set_ids(objects, ids))
 
         def done(found: Sequence[Any]) -> list[str]:
-            return mapper.put_done(objects, [id for reply in found for id in reply])
+            return mapper.set_ids(objects, [id for reply in found for id in reply])
 
-        return super().execute(puts)._then(done)
+        return super().execute(puts)._map(done)
 
     def get(self, model: type[M], *ids: str, properties: Sequence[Any] = ()) -> Handle[list[M]]:
         """Returns the objects with these ids, in their order, without missing ones."""
         columns = names(model, properties)
         handle = self.get_raw(mapper.table_of(model), texts(ids), properties=columns)
-        return handle._then(lambda found: mapper.load(model, found))
+        return handle._map(lambda found: mapper.load(model, found))
 
     def get_one(
         self, model: type[M], id: str, *, properties: Sequence[Any] = ()
     ) -> Handle[M | None]:
         """Returns the object with this id, or None."""
         handle = self.get(model, id, properties=properties)
-        return handle._then(lambda found: next(iter(found), None))
+        return handle._map(lambda found: next(iter(found), None))
 
     @overload
     def select(self, model: Select[M], *filters: Where) -> Handle[Page[M]]: ...
@@ -128,7 +128,7 @@ class BatchEntities(RecordedEntities):
         objects."""
         chosen = selection(model, filters, options)
         handle = self.select_raw(*selected(chosen), **select_options(chosen))
-        return handle._then(lambda found: mapper.page(chosen.model, found))
+        return handle._map(lambda found: mapper.page(chosen.model, found))
 
     def count(self, model: type[Model], *filters: Where) -> Handle[int]:
         """Returns how many objects match; without a filter, how many there are."""
@@ -144,7 +144,7 @@ class BatchEntities(RecordedEntities):
         """Changes the entities that the filters select, and returns how many."""
         filters, changes = mapper.to_update(model, filters_and_changes, expire, changed)
         handle = self.update_raw(mapper.table_of(model), filters, changes)
-        return handle._then(lambda updated: updated.num)
+        return handle._map(lambda updated: updated.num)
 
     def delete(self, model: type[Model], *filters: Where) -> Handle[int]:
         """Deletes the entities that the filters select, and returns how many."""

@@ -45,7 +45,7 @@ class BatchEvents(RecordedEvents):
     def read(self, queries: Sequence[Query]) -> Handle[list[Result]]:
         """Answers many reads, each as if it were asked alone."""
         handle = super().read(queries)
-        return handle._then(lambda found: conversions.answers(queries, found))
+        return handle._map(lambda found: conversions.answers(queries, found))
 
 
 def steps(events: Iterable[AnyEvent]) -> Iterator[list[AnyEvent]]:

@@ -200,7 +200,7 @@ class BatchLimiter:
         self.plan.find(condition)
         operation = Operation(condition=condition, entity=entity, amount=amount)
         handle = decide([operation], *self._asked, **self._where)
-        return handle._then(lambda found: found.results[0])
+        return handle._map(lambda found: found.results[0])
 
 
 class _StoreLimits:

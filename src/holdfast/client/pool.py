@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from holdfast.client.batches import Pipeline
-from holdfast.client.calls import Broken, is_busy, is_dropped_space
+from holdfast.client.calls import ConnectionBroken, is_busy, is_dropped_space
 from holdfast.client.connection import Connection
 from holdfast.client.replies import ReplyError
 from holdfast.client.urls import ServerTarget
@@ -73,7 +73,7 @@ class Pool:
             left = timeout if tries == 1 else max(0.001, end - time.monotonic())
             try:
                 reply = connection.ask(data, replies, left)
-            except Broken as broken:
+            except ConnectionBroken as broken:
                 self.drop(connection)
                 is_safe = only_reads or not broken.was_sent
                 if broken.is_late or not is_safe or not self._may_retry(tries, end):
@@ -121,7 +121,7 @@ class Pool:
                 left = end - time.monotonic()
                 data = b"".join(before + command for command in step)
                 connection.ask_each(data, each * len(step), left, replies)
-        except Broken as broken:
+        except ConnectionBroken as broken:
             self.drop(connection)
             replies = replies[each - 1 :: each]
             recording._settle(replies)
@@ -208,7 +208,7 @@ class Pool:
     def _enter(self, connection: Connection, space: str, end: float) -> None:
         try:
             connection.enter(space, self._seconds_left(end))
-        except Broken as broken:
+        except ConnectionBroken as broken:
             self.drop(connection)
             raise Unreachable(broken.reason) from None
         except BaseException:

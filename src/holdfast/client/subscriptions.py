@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from holdfast import wire
 from holdfast.client import calls
-from holdfast.client.calls import Broken
+from holdfast.client.calls import ConnectionBroken
 from holdfast.client.connection import Connection
 from holdfast.client.pool import Pool, retry_pause
 from holdfast.engine.contract import Notice
@@ -95,7 +95,7 @@ class ClientSubscription:
             reply = connection.ask(command, 1, end - time.monotonic())
             if type(reply) is not list:
                 raise calls.failure(reply)
-        except Broken as broken:
+        except ConnectionBroken as broken:
             connection.close()
             raise Unreachable(broken.reason) from None
         except BaseException:
@@ -111,7 +111,7 @@ class ClientSubscription:
             return
         try:
             reply = self._connection.receive(timeout)
-        except Broken as broken:
+        except ConnectionBroken as broken:
             if not broken.is_late:
                 self._connect_again(end)
             return
@@ -127,7 +127,7 @@ class ClientSubscription:
             self._connection.send_only(calls.PING, self._target.timeout)
             while self._take(self._connection.receive(end - time.monotonic())):
                 pass
-        except Broken:
+        except ConnectionBroken:
             self._connect_again(end)
 
     def _take(self, reply: Any) -> bool:

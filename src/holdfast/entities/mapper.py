@@ -64,7 +64,7 @@ class ModelCalls:
             ids = self.put_raw(puts[0].table, puts[0].entities, mode=mode)
         else:
             ids = [id for reply in self.execute(puts) for id in reply]
-        return put_done(objects, ids)
+        return set_ids(objects, ids)
 
     @operation(reads=True, local=True)
     def get(self, model: type[M], *ids: str, properties: Sequence[Any] = ()) -> list[M]:
@@ -227,7 +227,7 @@ def to_put(objects: Sequence[Model], ttl: Seconds | None, mode: PutMode) -> list
     return puts
 
 
-def put_done(objects: Sequence[Model], ids: list[str]) -> list[str]:
+def set_ids(objects: Sequence[Model], ids: list[str]) -> list[str]:
     """Sets the ids and versions of objects that were put."""
     for each, id in zip(objects, ids, strict=True):
         values = each.__dict__

@@ -9,7 +9,7 @@ from holdfast.entities.linear_patterns import LinearPattern, NotLinear
 from holdfast.entities.schema import Column, ColumnAdmin
 from holdfast.entities.schema_text import SchemaText, is_null
 from holdfast.entities.schema_values import outside, read_value
-from holdfast.entities.types import COLUMN_KINDS, COLUMN_TYPES, ColumnType, Misfit
+from holdfast.entities.types import COLUMN_KINDS, COLUMN_TYPES, ColumnType, ValueMismatch
 
 _KEYS: Final = ("type", "comment", "clientName", "name", "default", "options", "adminOptions")
 _OPTIONS: Final = ("required", "max_len", "choices", "subtype", "not_null", "must_match")
@@ -87,8 +87,8 @@ def _read_choices(
             kind = _FALLBACK
         try:
             choices.append(read_value(text, item, kind, None))
-        except Misfit as misfit:
-            text.error(item, f"Choice {misfit} does not fit the {type} column {column}")
+        except ValueMismatch as mismatch:
+            text.error(item, f"Choice {mismatch} does not fit the {type} column {column}")
     return tuple(choices)
 
 
@@ -106,8 +106,8 @@ def _read_default(
         return None
     try:
         default = read_value(text, node, type, subtype)
-    except Misfit as misfit:
-        text.error(node, f"Default {misfit} does not fit the {type} column {column}")
+    except ValueMismatch as mismatch:
+        text.error(node, f"Default {mismatch} does not fit the {type} column {column}")
         return None
     if (other := outside(default, choices, type)) is not None:
         known = ", ".join(map(str, choices))

@@ -20,7 +20,7 @@ from holdfast.entities.schema_columns import read_column
 from holdfast.entities.schema_keys import read_indexes, read_primary
 from holdfast.entities.schema_text import Problem, SchemaText, SourcePlace, kind
 from holdfast.entities.schema_values import read_element
-from holdfast.entities.types import Misfit
+from holdfast.entities.types import ValueMismatch
 from holdfast.errors import InvalidEntitySchema
 from holdfast.limits import MAX_ENTITY_NAME_LETTERS
 
@@ -139,7 +139,7 @@ def _read_table(
         indexes=read_indexes(text, schema, name, columns, fields.get("indexes")),
         engines=text.words(fields.get("engines"), "'engines'"),
         options={
-            option: _loose(text, value)
+            option: _option_value(text, value)
             for option, _, value in text.entries(fields.get("options"), "'options'")
         },
         admin=_read_admin(text, fields.get("adminOptions"), columns),
@@ -158,10 +158,10 @@ def _check_name(text: SchemaText, node: yaml.Node, name: str, what: str) -> None
         )
 
 
-def _loose(text: SchemaText, node: yaml.Node) -> Any:
+def _option_value(text: SchemaText, node: yaml.Node) -> Any:
     try:
         return read_element(text, node)
-    except Misfit:
+    except ValueMismatch:
         return None  # options of a table mean nothing, so there is nothing to complain of
 
 

@@ -10,12 +10,12 @@ from typing import Any
 import yaml
 
 from holdfast.entities.schema_text import SchemaText, is_null, shown
-from holdfast.entities.types import COLUMN_KINDS, Misfit, Scalar, read_moment
+from holdfast.entities.types import COLUMN_KINDS, Scalar, ValueMismatch, read_moment
 from holdfast.yaml_text import YamlProblem, scalar, shortened
 
 
 def read_value(text: SchemaText, node: yaml.Node, type: str, subtype: str | None) -> Any:
-    """Returns the value of `node` in a column of `type`, a Set as a list; raises `Misfit`."""
+    """Returns the value of `node` in a column of `type`, a Set as a list; else `ValueMismatch`."""
     kind = COLUMN_KINDS[type]
     if kind.read is None:
         return (
@@ -24,26 +24,26 @@ def read_value(text: SchemaText, node: yaml.Node, type: str, subtype: str | None
             else _elements(text, node, type, subtype)
         )
     if not isinstance(node, yaml.ScalarNode):
-        raise Misfit(shown(node))
+        raise ValueMismatch(shown(node))
     value = None if kind.is_text else _constructed(node)
     return kind.read(Scalar(value, str(node.value), bool(node.style), shown(node)))
 
 
 def _entries(text: SchemaText, node: yaml.Node, subtype: str | None) -> dict[str, Any]:
     if not isinstance(node, yaml.MappingNode):
-        raise Misfit(shown(node))
+        raise ValueMismatch(shown(node))
     entries = text.entries(node, "the default")
     return {name: read_element(text, value, subtype) for name, _, value in entries}
 
 
 def _elements(text: SchemaText, node: yaml.Node, type: str, subtype: str | None) -> list[Any]:
     if not isinstance(node, yaml.SequenceNode):
-        raise Misfit(shown(node))
+        raise ValueMismatch(shown(node))
     values = [read_element(text, item, subtype) for item in node.value]
     if not COLUMN_KINDS[type].is_distinct:
         return values
     if any(isinstance(value, list | dict) for value in values):
-        raise Misfit("a set with a list or mapping in it")
+        raise ValueMismatch("a set with a list or mapping in it")
     return list(dict.fromkeys(values))
 
 
@@ -63,14 +63,14 @@ def read_element(text: SchemaText, node: yaml.Node, subtype: str | None = None) 
 
 def _constructed(node: yaml.Node) -> Any:
     if is_null(node) or not isinstance(node, yaml.ScalarNode):
-        raise Misfit("null" if is_null(node) else shown(node))
+        raise ValueMismatch("null" if is_null(node) else shown(node))
     try:
         return scalar(node)
     except YamlProblem as problem:
         found = repr(shortened(node.value))
         reason = problem.message.removeprefix(found)  # " is not a number"
         is_cut = reason != problem.message
-        raise Misfit(f"{found}, which{reason}," if is_cut else reason) from None
+        raise ValueMismatch(f"{found}, which{reason}," if is_cut else reason) from None
 
 
 def outside(value: Any, choices: tuple[Any, ...], type: str) -> Any:

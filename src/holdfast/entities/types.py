@@ -24,7 +24,7 @@ NOW: Final = "$now"  # as the default of a Timestamp column: the moment of creat
 _FLOAT: Final = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?")
 
 
-class Misfit(Exception):
+class ValueMismatch(Exception):
     """A value that does not fit its column; the message says what it is."""
 
 
@@ -77,7 +77,7 @@ def _read_text(scalar: Scalar) -> str:
 
 def _read_bool(scalar: Scalar) -> bool:
     if not isinstance(scalar.value, bool):
-        raise Misfit(scalar.shown)
+        raise ValueMismatch(scalar.shown)
     return scalar.value
 
 
@@ -86,7 +86,7 @@ def _read_float(scalar: Scalar) -> float:
     if isinstance(value, str) and not scalar.is_quoted and _FLOAT.fullmatch(value):
         return float(value)  # YAML 1.1 wants a dot and a sign in 1.0e+3; people write 1e3
     if not isinstance(value, int | float) or isinstance(value, bool):
-        raise Misfit(scalar.shown)
+        raise ValueMismatch(scalar.shown)
     return float(value)
 
 
@@ -94,7 +94,7 @@ def _read_binary(scalar: Scalar) -> bytes:
     if isinstance(scalar.value, str):
         return scalar.value.encode()
     if not isinstance(scalar.value, bytes):
-        raise Misfit(scalar.shown)
+        raise ValueMismatch(scalar.shown)
     return scalar.value
 
 
@@ -102,9 +102,9 @@ def _integer_reader(low: int, high: int) -> Callable[[Scalar], int]:
     def read(scalar: Scalar) -> int:
         number = scalar.value
         if not isinstance(number, int) or isinstance(number, bool):
-            raise Misfit(scalar.shown)
+            raise ValueMismatch(scalar.shown)
         if not low <= number <= high:
-            raise Misfit(f"{number}, which needs more than 64 bits or has the wrong sign,")
+            raise ValueMismatch(f"{number}, which needs more than 64 bits or has the wrong sign,")
         return number
 
     return read
@@ -120,9 +120,9 @@ def _read_timestamp(scalar: Scalar) -> Any:
         except ValueError:
             from holdfast.yaml_text import shortened  # loads yaml, which only schema files need
 
-            raise Misfit(f"'{shortened(value)}'") from None
+            raise ValueMismatch(f"'{shortened(value)}'") from None
     if not isinstance(value, date):
-        raise Misfit(f"'{value}'")
+        raise ValueMismatch(f"'{value}'")
     return read_moment(value)
 
 
@@ -135,7 +135,7 @@ def read_moment(value: date) -> datetime:
     try:
         return aware.astimezone(UTC).replace(microsecond=milliseconds * 1000)
     except OverflowError:
-        raise Misfit(f"'{value}', which is outside the years 1 to 9999 in UTC,") from None
+        raise ValueMismatch(f"'{value}', which is outside the years 1 to 9999 in UTC,") from None
 
 
 # --- the table -----------------------------------------------------------------------------------

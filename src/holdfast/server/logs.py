@@ -14,7 +14,9 @@ from holdfast.json_logs import JsonFormatter
 def start_logging(stream: TextIO = sys.stderr) -> None:
     """Sends everything that Holdfast logs to `stream`."""
     handler = logging.StreamHandler(stream)
-    handler.setFormatter(_ForPeople() if stream.isatty() else JsonFormatter(exceptions=False))
+    handler.setFormatter(
+        _TerminalFormatter() if stream.isatty() else JsonFormatter(exceptions=False)
+    )
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(logging.WARNING)
@@ -24,7 +26,7 @@ def start_logging(stream: TextIO = sys.stderr) -> None:
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)
 
 
-class _ForPeople(logging.Formatter):
+class _TerminalFormatter(logging.Formatter):
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)-7s %(message)s", "%H:%M:%S")
 

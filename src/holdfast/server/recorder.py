@@ -129,7 +129,7 @@ def _middle_ms(bucket: int) -> float:
     return (_STEPS + step + 0.5) * 2.0 ** (doublings - 3) / 1e6
 
 
-class _Works(dict[str, TimedWork]):
+class _TimedWorks(dict[str, TimedWork]):
     """The works of operations by name, each made when it is first needed."""
 
     def __init__(self, make: Callable[[Operation], TimedWork]) -> None:
@@ -153,7 +153,7 @@ class Recorder:
         self.protocols: Counter[str] = Counter()  # "http", "resp", "http errors", ...
         self._store = store
         self._calls: dict[str, DurationHistogram] = {}
-        self.works = _Works(self._timed_work if is_on else _untimed_work)
+        self.works = _TimedWorks(self._timed_work if is_on else _untimed_work)
         self._commits = DurationHistogram()
         self._transactions = 0
         self._told: Counter[str] = Counter()

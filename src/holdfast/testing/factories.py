@@ -21,7 +21,7 @@ class _Entities(Protocol):
     def put(self, *objects: "Model") -> list[str]: ...
 
 
-class _Puttable(Protocol):
+class _PutTarget(Protocol):
     """A store, a space of it, a transaction or a client."""
 
     @property
@@ -93,11 +93,11 @@ class Factory(Generic[M]):
         """Returns `count` new objects."""
         return [self.build(**values) for _ in range(count)]
 
-    def put(self, store: _Puttable, **values: Any) -> M:
+    def put(self, store: _PutTarget, **values: Any) -> M:
         """Puts a new object and returns it, with its id. Its table must have been deployed."""
         return self.put_many(store, 1, **values)[0]
 
-    def put_many(self, store: _Puttable, count: int, **values: Any) -> list[M]:
+    def put_many(self, store: _PutTarget, count: int, **values: Any) -> list[M]:
         """Puts `count` new objects in one transaction and returns them, with their ids.
 
         `BadKey` if two of them have the same id, for the second has replaced the first.

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from holdfast.entities.columns import EVERYTHING
-from holdfast.entities.mapper import M, Seconds, load, page, put_done, table_of, to_put, to_update
+from holdfast.entities.mapper import M, Seconds, load, page, set_ids, table_of, to_put, to_update
 from holdfast.entities.messages import Change, PutMode
 from holdfast.entities.models import Model
 from holdfast.entities.statements import (
@@ -52,7 +52,7 @@ class AsyncModelCalls:
             ids = await self.put_raw(puts[0].table, puts[0].entities, mode=mode)
         else:
             ids = [id for reply in await self.execute(puts) for id in reply]
-        return put_done(objects, ids)
+        return set_ids(objects, ids)
 
     async def get(self, model: type[M], *ids: str, properties: Sequence[Any] = ()) -> list[M]:
         """Returns the objects with these ids, in their order; those that are missing are left out.

@@ -128,8 +128,8 @@ class CommitSpan:
 
         return run
 
-    def made(self, began: int) -> "CommitSpan":
-        """Says that the work has ended at `began`."""
+    def work_ended(self, began: int) -> "CommitSpan":
+        """Notes that the work has ended, and the commit has begun, at `began`."""
         self._began = began
         return self
 

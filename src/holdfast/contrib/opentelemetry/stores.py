@@ -236,7 +236,7 @@ class TracedEngine:
         commit = CommitSpan()
         with self._engine.transaction(space=space) as tx:
             yield tx
-            commit.made(time.time_ns())
+            commit.work_ended(time.time_ns())
         self._tracing.committed(commit)
 
     def __getattr__(self, name: str) -> Any:
