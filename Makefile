@@ -7,25 +7,25 @@
 help:  ## list the tasks
 	@.ci/help $(MAKEFILE_LIST)
 
-setup: ## create .venv and install Holdfast with all that its developers need
+setup: ## create .venv and install Holdfast with the tools that developers need
 	@.ci/setup
 
-check: ## formatting, lint, types and import rules, without running the tests
+check: ## check formatting, lint, types and import rules, without running the tests
 	@.ci/check
 
-test:  ## check, then run all tests; args="-k keys" chooses some
+test:  ## run check, then all tests; args="-k keys" selects some
 	@.ci/test $(args)
 
-test-engines: ## run everything on every engine; args="--engines postgres tests/jobs" chooses
+test-engines: ## run all tests on every engine; args="--engines postgres tests/jobs" selects some
 	@.ci/test-engines $(args)
 
-test-pythons: ## run everything on every Python that is installed; args="tests/jobs" chooses
+test-pythons: ## run all tests on every installed Python; args="tests/jobs" selects some
 	@.ci/test-pythons $(args)
 
 test-integrations: ## install the wheel with its extras into a fresh environment, and run the web examples there
 	@.ci/test-integrations
 
-campaign: ## attack the store for minutes, and write docs/reliability.md; args="--minutes 10 --seed 1"
+campaign: ## try to break the store, and write docs/reliability.md; args="--minutes 10 --seed 1"
 	@.ci/campaign $(args)
 
 docs:  ## generate docs/reference/ and docs/limits.md from the source, and draw the diagrams
@@ -43,8 +43,8 @@ client: ## generate src/holdfast/client/generated/ from operations.py
 bench: ## run all benchmarks, quickly, and write docs/benchmarks.md; args="engine" runs one
 	@.ci/bench $(args)
 
-bench-full: ## the same with large stores and many rounds
+bench-full: ## run all benchmarks with large stores and many rounds
 	@.ci/bench --full
 
-serve: ## install and run the server; args="--data data"
+serve: ## install Holdfast and run its server; args="--data data"
 	@.ci/serve $(args)

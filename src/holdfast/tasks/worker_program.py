@@ -226,10 +226,10 @@ class _Files:
 
 def _stop_message(last: int, why: str) -> str:
     if why:
-        return f"{why}: finishing what runs, then starting again"
+        return f"{why}: finishing running jobs, then starting again"
     if last == signal.SIGHUP:
-        return "finishing what runs, then starting again"
-    return f"{_name(last)}: finishing what runs"
+        return "finishing running jobs, then starting again"
+    return f"{_name(last)}: finishing running jobs"
 
 
 def _name(number: int) -> str:
