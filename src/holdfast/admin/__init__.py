@@ -1,6 +1,6 @@
 """Administers a store: its contents, its checks, its copies and its users."""
 
-from holdfast.admin.home import Home, Server
+from holdfast.admin.contracts import ParentStore, Server
 from holdfast.admin.maintenance import MaintenanceRuns
 from holdfast.admin.records import (
     BackupEntry,
@@ -21,18 +21,20 @@ from holdfast.admin.records import (
 )
 from holdfast.admin.store import StoreAdmin
 
+Home = ParentStore  # its former name, which programs may import
+
 __all__ = [
     "BackupEntry",
     "BackupReport",
     "CheckStep",
     "DefinedMetric",
-    "Home",
     "Inspection",
     "KeyEntry",
     "Maintenance",
     "MaintenanceRuns",
     "NewUser",
     "Origin",
+    "ParentStore",
     "Server",
     "ServerFacts",
     "SettingEntry",

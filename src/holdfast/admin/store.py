@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterator, Sequence
 
 from holdfast.admin import inspection, space_dump
-from holdfast.admin.home import Home, Layers
+from holdfast.admin.checks_and_backups import CheckAndBackupOperations
+from holdfast.admin.contracts import Layers, ParentStore
 from holdfast.admin.records import (
     DefinedMetric,
     FailedGroup,
@@ -16,7 +17,6 @@ from holdfast.admin.records import (
     Status,
     UserEntry,
 )
-from holdfast.admin.soundness import SoundnessOperations
 from holdfast.binding import Runner
 from holdfast.declarations import operation
 from holdfast.defaults import DEFAULT_SPACE
@@ -43,11 +43,11 @@ from holdfast.users import (
 from holdfast.version import VERSION
 
 
-class StoreAdmin(SoundnessOperations):
+class StoreAdmin(CheckAndBackupOperations):
     """Operations that administer a store. None can be part of a transaction or a batch."""
 
-    def __init__(self, home: Home, space: Layers, runner: Runner) -> None:
-        self._home = home
+    def __init__(self, store: ParentStore, space: Layers, runner: Runner) -> None:
+        self._store = store
         self._space = space
         self._runner = runner
 
@@ -64,8 +64,8 @@ class StoreAdmin(SoundnessOperations):
         metrics = self._defined_metrics()
         return Status(
             version=VERSION,
-            store=self._home.engine.stats(),
-            spaces=len(self._home.spaces()),
+            store=self._store.engine.stats(),
+            spaces=len(self._store.spaces()),
             space=space.name,
             entities={name: table.num_rows for name, table in stats.items()},
             tables={name: space.tables.facts(name).rows for name in self._table_names()},
@@ -106,11 +106,11 @@ class StoreAdmin(SoundnessOperations):
         Reads a key for each.
         """
         if limit is None and after is None:
-            return SpaceList(spaces=self._home.spaces())
+            return SpaceList(spaces=self._store.spaces())
         most = DEFAULT_INSPECTED_KEYS if limit is None else limit
         if not 0 < most <= MAX_INSPECTED_KEYS:
             raise BadInput(f"limit must be from 1 to {MAX_INSPECTED_KEYS}, not {most}")
-        page = self._home.page_of_spaces(after=after, limit=most)
+        page = self._store.page_of_spaces(after=after, limit=most)
         return SpaceList(spaces=[name for name, _ in page])
 
     @operation(reads=True, role="admin")
@@ -133,9 +133,9 @@ class StoreAdmin(SoundnessOperations):
         If the store has no other space, the engine's own count is used; for a large store on
         PostgreSQL that is an estimate. Otherwise reads every key of the space, up to 1,000,000.
         """
-        all_keys = self._home.engine.stats().get("keys")
-        if all_keys is not None and self._home.spaces() == [self._space.name]:
-            with self._home.engine.view(space=DIRECTORY) as reader:
+        all_keys = self._store.engine.stats().get("keys")
+        if all_keys is not None and self._store.spaces() == [self._space.name]:
+            with self._store.engine.view(space=DIRECTORY) as reader:
                 return max(0, all_keys - _count(reader, None))
         with self._runner.view() as reader:
             found = _count(reader, MAX_COUNTED_KEYS + 1)
@@ -179,13 +179,13 @@ class StoreAdmin(SoundnessOperations):
         if not 0 < limit <= MAX_INSPECTED_KEYS or len(names or ()) > MAX_INSPECTED_KEYS:
             raise BadInput(f"limit must be from 1 to {MAX_INSPECTED_KEYS}, not {limit}")
         if names is not None:
-            prefixes = {name: prefix_of(self._home.engine, name) for name in names}
+            prefixes = {name: prefix_of(self._store.engine, name) for name in names}
             return [self._size(name, prefix) for name, prefix in prefixes.items() if prefix]
-        page = self._home.page_of_spaces(after=after, limit=limit)
+        page = self._store.page_of_spaces(after=after, limit=limit)
         return [self._size(name, prefix) for name, prefix in page]
 
     def _size(self, name: str, prefix: bytes) -> SpaceSize:
-        with self._home.engine.view(space=prefix) as reader:
+        with self._store.engine.view(space=prefix) as reader:
             pairs = reader.scan(*prefix_range(reader.space), limit=MAX_SIZED_KEYS + 1)
             sizes = [len(key) + len(value) for key, value in pairs]
         counted = sizes[:MAX_SIZED_KEYS]
@@ -202,14 +202,14 @@ class StoreAdmin(SoundnessOperations):
 
         A store that is open in a program has neither. Reads a key for each space, at most 10,000.
         """
-        home, server = self._home, self._home.server
-        figures = home.engine.stats()
+        store, server = self._store, self._store.server
+        figures = store.engine.stats()
         folder = None if server is None else server.backups
         return ServerFacts(
             version=VERSION,
             store=figures,
-            spaces=len(home.page_of_spaces(after=None, limit=MAX_INSPECTED_KEYS)),
-            engine=home.engine_name,
+            spaces=len(store.page_of_spaces(after=None, limit=MAX_INSPECTED_KEYS)),
+            engine=store.engine_name,
             durable=bool(figures.get("durable", 1)),
             settings=[] if server is None else server.setting_entries(),
             figures={} if server is None else server.figures(),
@@ -230,8 +230,8 @@ class StoreAdmin(SoundnessOperations):
                 f"the space {name!r} can't be dropped: every store has it",
                 hint="Drop what is in it, or use another space and drop that.",
             )
-        found = self._home.has_space(name)
-        self._home.drop_space(name, progress=progress)
+        found = self._store.has_space(name)
+        self._store.drop_space(name, progress=progress)
         return found
 
     @operation(reads=True, role="admin", scope="store")
@@ -241,7 +241,7 @@ class StoreAdmin(SoundnessOperations):
             UserEntry(
                 name=user.name, login=user.login, grants=[str(grant) for grant in user.grants]
             )
-            for user in users_of(self._home.engine)
+            for user in users_of(self._store.engine)
         ]
 
     @operation(role="admin", scope="store")
@@ -259,14 +259,14 @@ class StoreAdmin(SoundnessOperations):
         at least one is needed. With `replace`, a user of that name is replaced, its grants and
         token with it; without, it is an error. Reads 1 key, writes 1.
         """
-        home = self._home
+        store = self._store
         token = add_user(
-            home.engine,
+            store.engine,
             name,
             password,
             parse_grants(grants),
             replace=replace,
-            keep_admin=home.keeps_admin,
+            keep_admin=store.keeps_admin,
         )
         return NewUser(name=name, token=token)
 
@@ -277,8 +277,8 @@ class StoreAdmin(SoundnessOperations):
         Over the network, refuses to take the grant `admin` from the last user who has it,
         which reads a key for each user. Reads 1 key, writes 1.
         """
-        home = self._home
-        user = grant_user(home.engine, name, parse_grants(grants), keep_admin=home.keeps_admin)
+        store = self._store
+        user = grant_user(store.engine, name, parse_grants(grants), keep_admin=store.keeps_admin)
         return UserEntry(name=name, login=user.login, grants=[str(grant) for grant in user.grants])
 
     @operation(role="admin", scope="store")
@@ -288,8 +288,8 @@ class StoreAdmin(SoundnessOperations):
         With `revoke`, there is no token afterwards. Over the network, refuses to take the last way
         in from the last user who may change users. Reads 1 key, writes 1.
         """
-        home = self._home
-        token = renew_token(home.engine, name, revoke=revoke, keep_admin=home.keeps_admin)
+        store = self._store
+        token = renew_token(store.engine, name, revoke=revoke, keep_admin=store.keeps_admin)
         return NewUser(name=name, token=token)
 
     @operation(role="admin", scope="store")
@@ -299,7 +299,7 @@ class StoreAdmin(SoundnessOperations):
         Over the network, refuses to remove the last user with the grant `admin`, which reads a key
         for each user. Reads 1 key, deletes 1.
         """
-        return remove_user(self._home.engine, name, keep_admin=self._home.keeps_admin)
+        return remove_user(self._store.engine, name, keep_admin=self._store.keeps_admin)
 
     def _defined_metrics(self) -> list[DefinedMetric]:
         with self._runner.view() as reader:

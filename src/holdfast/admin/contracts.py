@@ -1,4 +1,4 @@
-"""The contracts that the operations of `admin` need: a store, one of its spaces, and its server."""
+"""The protocols that `admin` needs: a store, one of its spaces, and the server that has it open."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -26,7 +26,7 @@ class Server(Protocol):
         """Returns the server's own figures, such as its connections."""
 
 
-class Home(Protocol):
+class ParentStore(Protocol):
     """The store that a space belongs to."""
 
     engine: Engine

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from holdfast.admin import consistency
-from holdfast.admin.home import Home, Layers
+from holdfast.admin.contracts import Layers, ParentStore
 from holdfast.admin.maintenance import MaintenanceRun
 from holdfast.admin.records import BackupEntry, BackupReport, CheckStep, Maintenance
 from holdfast.binding import Runner
@@ -20,10 +20,10 @@ DOWNLOAD: Final = "download-"  # how the names of backups begin that are made to
 BACKUP_FILE: Final = "data.mdb"
 
 
-class SoundnessOperations:
-    """Operations that look whether a store is sound, and make copies of it."""
+class CheckAndBackupOperations:
+    """Operations that check a store for damage, and that make and read backups."""
 
-    _home: Home
+    _store: ParentStore
     _space: Layers
     _runner: Runner
 
@@ -36,7 +36,7 @@ class SoundnessOperations:
         them.
         """
         if after is None:
-            self._home.engine.refuse_unreadable()
+            self._store.engine.refuse_unreadable()
         with self._runner.view() as reader:
             return consistency.check_step(reader, after)
 
@@ -48,14 +48,14 @@ class SoundnessOperations:
         None. Reads up to 1,000 keys.
         """
         if after is None:
-            self._home.engine.refuse_unreadable()
-        with self._home.engine.view(space=DIRECTORY) as reader:
+            self._store.engine.refuse_unreadable()
+        with self._store.engine.view(space=DIRECTORY) as reader:
             return consistency.check_step(reader, after, look=consistency.directory_problems)
 
     @operation(role="admin", scope="store")
     def check_engine(self) -> list[str]:
         """Reads everything that the engine stores, and returns the problems, a sentence each."""
-        return self._home.engine.check()
+        return self._store.engine.check()
 
     @operation(role="admin", scope="store")
     def backup(self, target: str) -> BackupReport:
@@ -66,7 +66,7 @@ class SoundnessOperations:
         """
         if not target:
             raise BadInput("a backup needs a target folder")
-        copied = self._home.backup(target)
+        copied = self._store.backup(target)
         size = size_of(Path(target))
         return BackupReport(target=target, keys=copied.keys, bytes=size, digest=copied.digest)
 
@@ -76,7 +76,7 @@ class SoundnessOperations:
 
         Each was compared with the store before it got its name. Reads the folder and no key.
         """
-        server = self._home.server
+        server = self._store.server
         if server is None or server.backups is None or not server.backups.is_dir():
             return []
         found = [
@@ -124,7 +124,7 @@ class SoundnessOperations:
         return True
 
     def _backup_folder(self, name: str) -> Path:
-        server = self._home.server
+        server = self._store.server
         if server is None or server.backups is None:
             raise Forbidden("backups are served only by a server that was started with --backups")
         if name in ("", ".", "..") or "\0" in name or Path(name).name != name or len(name) > 200:
@@ -153,7 +153,7 @@ class SoundnessOperations:
                 if after is None:
                     return
 
-        return self._home.maintenance.start(work, kind="check", space=self._space.name)
+        return self._store.maintenance.start(work, kind="check", space=self._space.name)
 
     @operation(role="admin", scope="store")
     def backup_start(self, target: str) -> Maintenance:
@@ -168,7 +168,7 @@ class SoundnessOperations:
             made = self.backup(target)
             run.update(keys=made.keys, bytes=made.bytes, digest=made.digest)
 
-        return self._home.maintenance.start(work, kind="backup", target=target)
+        return self._store.maintenance.start(work, kind="backup", target=target)
 
     @operation(reads=True, role="admin", scope="store")
     def maintenance(self) -> list[Maintenance]:
@@ -176,20 +176,20 @@ class SoundnessOperations:
 
         Reads no key.
         """
-        return [self._with_progress(each) for each in self._home.maintenance.all()]
+        return [self._with_progress(each) for each in self._store.maintenance.all()]
 
     def _with_progress(self, record: Maintenance) -> Maintenance:
         """Returns a backup that runs with the size of its copy, which then is read back."""
         if record.kind != "backup" or record.state != "running":
             return record
         size = size_of(Path(record.target))
-        whole = self._home.engine.stats().get("file_bytes", 0) or 1
+        whole = self._store.engine.stats().get("file_bytes", 0) or 1
         return msgspec.structs.replace(record, bytes=size, done=min(0.9, 0.9 * size / whole))
 
     @operation(role="admin", scope="store")
     def maintenance_stop(self, id: str) -> bool:
         """Stops a check; returns whether it ran. A backup can't be stopped. Reads no key."""
-        return self._home.maintenance.stop(id)
+        return self._store.maintenance.stop(id)
 
 
 def size_of(folder: Path) -> int:
