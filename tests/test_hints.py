@@ -11,6 +11,8 @@ import pytest
 
 import holdfast
 from holdfast.errors import BadArgument, BadInput, InvalidTable, TableNotFound, Unreachable
+from holdfast.operations import OPERATIONS
+from holdfast.server.payloads import convert_arguments
 from holdfast.store import Store
 from tests.client.both_clients import connected
 from tests.client.conftest import client, mode, server, url
@@ -219,6 +221,22 @@ def test_options_that_mean_something_are_set(store: Store, option: str) -> None:
 def test_an_option_without_a_meaning_is_refused(store: Store, option: str) -> None:
     with pytest.raises(BadArgument, match=option):
         store.jobs.config_set(option, 5)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "hint"),
+    [
+        ({"queu": "emails"}, "jobs.put has no argument `queu`", "Did you mean `queue`?"),
+        ({}, "jobs.put needs the argument `queue`", "jobs.put takes queue, klass"),
+    ],
+)
+def test_a_wrong_argument_is_refused_by_its_name_and_that_of_the_operation(
+    arguments: dict[str, str], message: str, hint: str
+) -> None:
+    with pytest.raises(BadInput) as caught:
+        convert_arguments(OPERATIONS["jobs.put"], arguments, is_json=True)
+
+    assert (caught.value.message, hint in caught.value.hint) == (message, True)
 
 
 def test_a_misspelt_option_of_a_job_is_refused_in_a_list_too(client: Any) -> None:

@@ -26,6 +26,7 @@ from holdfast.server.piecewise_encoding import Encode, in_pieces
 from holdfast.tables.json_parser import exact_number
 
 _UNKNOWN: Final = re.compile(r"Object contains unknown field `(.*)`")
+_MISSING: Final = re.compile(r"Object missing required field `([^`]*)`")
 # About an argument, or an element of it; msgspec names the limit if a number is out of range.
 _MISFIT: Final = re.compile(
     r"(?P<beyond>Expected `int` [<>]= )?.* - at `\$\.(?P<argument>\w+)(?P<element>\[.*)?`",
@@ -113,8 +114,12 @@ def refusal(operation: Operation, error: msgspec.ValidationError) -> HoldfastErr
     taken = operation.arguments.__struct_encode_fields__
     if (unknown := _UNKNOWN.fullmatch(message)) is not None:
         near = nearest(unknown[1], taken)
+        if " - at `" not in message:  # it is an argument, not a field of a record in one
+            message = f"{operation.full_name} has no argument `{unknown[1]}`"
         if near is not None:
             return BadInput(message, hint=f"Did you mean `{near}`?")
+    elif (missing := _MISSING.fullmatch(message)) is not None:
+        message = f"{operation.full_name} needs the argument `{missing[1]}`"
     elif (misfit := _MISFIT.fullmatch(message)) is not None:
         argument = f"{misfit['argument']}[]" if misfit["element"] else misfit["argument"]
         return operation.refusal(argument, is_beyond=bool(misfit["beyond"]))(message)
