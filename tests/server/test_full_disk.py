@@ -26,6 +26,25 @@ def test_readiness_tells_of_a_full_disk_and_of_its_end(tmp_path: Path) -> None:
         assert server.get("/readyz").status == 200
 
 
+def test_a_full_disk_is_ready_again_once_enough_was_deleted(tmp_path: Path) -> None:
+    with serving(tmp_path / "data") as server:
+        for number in range(4):
+            server.call("jobs.put", queue="q", id=f"large-{number}", data="x" * 1_000_000)
+        assert server.get("/metrics").status == 200  # which writes all commits to the file
+        size = (tmp_path / "data" / "data.mdb").stat().st_size
+        limits = (size + 600_000, resource.RLIM_INFINITY)
+        resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, limits)
+        assert server.get("/readyz").status == 503
+
+        for number in range(4):
+            assert server.call("jobs.cancel", ids=[f"large-{number}"]).status == 200
+
+        deadline = time.monotonic() + DEADLINE
+        while server.get("/readyz").status != 200:
+            assert time.monotonic() < deadline
+        assert server.call("jobs.put", queue="q", data="x" * 500_000).status == 200
+
+
 def test_a_server_that_checks_a_damaged_store_goes_on(tmp_path: Path) -> None:
     with serving(tmp_path / "data") as server:
         with holdfast.connect(f"holdfast://127.0.0.1:{server.resp_port}") as client:

@@ -28,7 +28,7 @@ from holdfast.engine.group_commit import CommitRequest, GroupCommit
 from holdfast.engine.group_wait import GroupWait
 from holdfast.engine.lmdb import backup, file_checks
 from holdfast.engine.lmdb.commits import Commits
-from holdfast.engine.lmdb.environment import DATA_FILE, explain
+from holdfast.engine.lmdb.environment import DATA_FILE, explain, free_bytes
 from holdfast.engine.lmdb.open_store import OpenStore, never_finalize
 from holdfast.engine.lmdb.short_views import ShortReads, ShortUnflushedView, abandon
 from holdfast.engine.lmdb.transaction import LmdbView
@@ -40,9 +40,15 @@ from holdfast.errors import (
     StoreClosed,
     StoreDamaged,
     StoreForked,
+    StoreFull,
     StoreUnusable,
 )
-from holdfast.limits import CHECKPOINT_SECONDS, MAX_READ_ON_LOOP_BYTES, SOUND_PAGES_SECONDS
+from holdfast.limits import (
+    CHECKPOINT_SECONDS,
+    MAX_READ_ON_LOOP_BYTES,
+    MIN_FREE_BYTES,
+    SOUND_PAGES_SECONDS,
+)
 
 T = TypeVar("T")
 
@@ -345,7 +351,12 @@ class LmdbEngine:
     def refuse_full(self) -> None:
         """Raises `StoreFull` if there is too little disk space for the next commits."""
         self._refuse_unusable()
-        self._files.reserve.refuse_full()
+        try:
+            self._files.reserve.refuse_full()
+        except StoreFull:
+            self._files.flush()
+            if free_bytes(self._files.opened) < MIN_FREE_BYTES:
+                raise
 
     def stats(self) -> dict[str, int]:
         """Figures of the store (keys, file_bytes, readers) and of this process (the rest)."""

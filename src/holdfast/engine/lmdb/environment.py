@@ -80,6 +80,21 @@ def open_environment(path: Path, *, sync: bool) -> Environment:
         raise
 
 
+def free_bytes(opened: Environment) -> int:
+    """Returns how much of the file no tree uses: the next commits write there, on a full disk too.
+
+    Pages that a reader may still need are among them. The list of free pages itself is not counted:
+    it has a page for some hundreds of them.
+    """
+    env, *databases = opened
+    with env.begin() as txn:
+        trees = [env.stat(), *(txn.stat(each) for each in databases)]
+        pages = env.info()["last_pgno"] + 1
+    parts = ("branch_pages", "leaf_pages", "overflow_pages")
+    used = sum(tree[part] for tree in trees for part in parts)
+    return int((pages - used) * trees[0]["psize"])
+
+
 def refuse_unfinished(path: Path) -> None:
     """Raises if the folder holds no store, but a backup that is unfinished or incremental.
 
