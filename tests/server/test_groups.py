@@ -143,6 +143,29 @@ def test_writes_that_take_long_together_are_committed_on_the_loop_in_smaller_gro
     assert answered == [0, 1, 2, 3, 4]
 
 
+def test_after_an_engine_has_failed_on_the_loop_later_writes_are_made(tmp_path: Path) -> None:
+    def fail(steps: Any) -> None:
+        raise OSError("on purpose")
+
+    async def go() -> list[Outcome[Any]]:
+        with holdfast.open(tmp_path / "data") as store:
+            dispatcher = Dispatcher(store)
+            commit, answered = store.try_transact_many, list[Outcome[Any]]()
+            for number, transact in enumerate((fail, commit)):
+                store.try_transact_many = transact  # type: ignore[method-assign]
+                step = Step(store, lambda tx: tx.jobs.put("q"))
+                dispatcher.write_groups.put([step], answered.extend, is_small=True)
+                while len(answered) == number:
+                    await asyncio.sleep(0)
+            await dispatcher.close()
+            return answered
+
+    failed, made = asyncio.run(go())
+
+    assert isinstance(failed.error, OSError)
+    assert made.error is None
+
+
 def test_listeners_hear_of_a_commit_on_the_loop_before_its_caller(tmp_path: Path) -> None:
     with small_server(tmp_path) as server, server.connect() as client:
         client.ask("JOBS.PUT", '{"queue":"q"}')

@@ -160,7 +160,11 @@ class WriteGroups:
             self._loop_requests = MAX_GROUP_ON_LOOP
         group = self._next_group(self._loop_requests)
         steps = _steps_of(group)
-        outcomes = self._store.try_transact_many(steps) if steps else []
+        outcomes: list[Outcome[Any]] | None
+        try:
+            outcomes = self._store.try_transact_many(steps) if steps else []
+        except Exception as error:  # of the engine itself; later writes must not wait for ever
+            outcomes = [Outcome(error=error)] * len(steps)
         if outcomes is None:
             self._waiting.extendleft(reversed(group))
             self._dequeued -= len(steps)
