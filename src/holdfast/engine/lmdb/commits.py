@@ -25,11 +25,11 @@ from holdfast.engine.lmdb.file_writes import is_open, write_out
 from holdfast.engine.lmdb.notice_log import NoticeLog
 from holdfast.engine.lmdb.overlay import Overlay
 from holdfast.engine.lmdb.redo_log import Writes
+from holdfast.engine.lmdb.short_transactions import ShortBuffer
 from holdfast.engine.lmdb.transaction import LmdbReader, LmdbTransaction
 from holdfast.engine.lmdb.write_buffers import (
     NO_WRITES,
     CommittedBuffer,
-    ShortBuffer,
     TransactionBuffer,
     assume_a_listener,
 )

@@ -1,15 +1,6 @@
-"""Decides which commits go to LMDB at once, which are worth deferring, and for how long."""
+"""Decides which commits go to LMDB at once, and which are worth deferring."""
 
 from typing import Final
-
-from holdfast.engine.lmdb.redo_log import BEGIN
-from holdfast.engine.lmdb.write_buffers import CommittedBuffer
-from holdfast.limits import (
-    MAX_DELETED_IN_OVERLAY,
-    MAX_WAITING_KEYS,
-    MAX_WAITING_NOTICE_BYTES,
-    RESERVED_BYTES,
-)
 
 _MAX_EARLY_VIEWS: Final = 4
 
@@ -17,9 +8,7 @@ _MAX_EARLY_VIEWS: Final = 4
 class DeferralPolicy:
     """Learns from a program's commits and views whether deferring pays off."""
 
-    def __init__(self, *, without_log: int, synced: bool) -> None:
-        self._synced = synced
-        self._most_reserved = (4 if synced else 1) * RESERVED_BYTES
+    def __init__(self, *, without_log: int) -> None:
         self._without_log = without_log  # commits left that go to LMDB at once
         self.viewed = False  # someone has opened a view since the last transaction began
         self._early_views = 0  # views in a row that came after a single commit
@@ -40,13 +29,3 @@ class DeferralPolicy:
                 return False
             self._early_views = 0
         return True
-
-    def is_enough(self, base: CommittedBuffer, needed_bytes: int) -> bool:
-        """Returns whether so many commits wait that LMDB should get them now."""
-        return (
-            needed_bytes > self._most_reserved
-            or base.deleted > MAX_DELETED_IN_OVERLAY
-            or len(base.notices) > MAX_WAITING_KEYS
-            or base.notice_bytes > MAX_WAITING_NOTICE_BYTES
-            or (len(base.written) > MAX_WAITING_KEYS and (self._synced or base.end > BEGIN))
-        )

@@ -20,7 +20,7 @@ _PAGES_OF_A_KEY: Final = 3  # its leaf, the adjacent one, and what its leaf is s
 class DiskSpace:
     """The reserved blocks after the end of LMDB's file."""
 
-    def __init__(self, env: Any, data: Any, data_file: int) -> None:
+    def __init__(self, env: Any, data: Any, data_file: int, *, synced: bool) -> None:
         self._env = env
         self._data = data
         self._file = data_file
@@ -32,6 +32,8 @@ class DiskSpace:
         self._keys = 0  # in unflushed commits
         self._value_bytes = 0
         self.needed = 0  # bytes, by the unflushed commits, at most
+        self._most_needed = (4 if synced else 1) * RESERVED_BYTES
+        self.needs_much = False  # so much is needed that the unflushed commits should be flushed
         self._sure = -1  # how many bytes are known to be reserved
         self._reserved = 0
         self._fallocate = _find_fallocate()
@@ -42,7 +44,7 @@ class DiskSpace:
         # matters.
         needed = self.needed + self._key_bytes * keys + 4 * value_bytes
         if needed <= self._sure:
-            self.needed = needed
+            self.needed = needed  # at most `RESERVED_BYTES`, which is not much
         elif not self._make(self._keys + keys, self._value_bytes + value_bytes):
             return False
         self._keys += keys
@@ -57,6 +59,7 @@ class DiskSpace:
             if self._end + needed > self._reserved and not self._reserve(self._end + needed):
                 return False
         self.needed = needed
+        self.needs_much = needed > self._most_needed
         self._sure = min(self._reserved - self._end, RESERVED_BYTES)
         return True
 
@@ -69,6 +72,7 @@ class DiskSpace:
     def restart(self) -> None:
         """Forgets the reservation: another process has flushed the unflushed commits."""
         self._keys = self._value_bytes = self.needed = 0
+        self.needs_much = False
         self.forget()
 
     def used(self) -> None:
@@ -77,6 +81,7 @@ class DiskSpace:
         self._end += self.needed
         self._leaf_pages += self.needed // self._page_bytes
         self._keys = self._value_bytes = self.needed = 0
+        self.needs_much = False
         self._sure = -1
 
     def forget(self) -> None:

@@ -169,7 +169,7 @@ class OpenStore:
             self._join_log()
         if not keeps_written_pages(self.path):
             return
-        disk_space = DiskSpace(self.env, self.data, self._data_file)
+        disk_space = DiskSpace(self.env, self.data, self._data_file, synced=self._syncs)
         lease = LogLease(
             self.env,
             self.folder,

@@ -20,7 +20,7 @@ records (unflushed_commits.py).
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any
 
 from holdfast.engine.contract import Notice
 from holdfast.engine.lmdb.deferral_policy import DeferralPolicy
@@ -50,8 +50,6 @@ from holdfast.limits import (
     MAX_SYNC_ON_LOOP_SECONDS,
     MAX_WAITING_SECONDS,
 )
-
-_LOGGING: Final = (DEFERRING, PASSING)  # the states in which commits go to the log
 
 
 class Overlay:
@@ -92,7 +90,7 @@ class Overlay:
         self._listens = False  # someone of this process has subscribed to notices
         self._disk_wait = disk_wait
         without_log = COMMITS_BEFORE_LOG if synced else 0
-        self._deferral = DeferralPolicy(without_log=without_log, synced=synced)
+        self._deferral = DeferralPolicy(without_log=without_log)
         self._flusher = Flusher(
             patience=MAX_WAITING_SECONDS if synced else MAX_INTERVAL_WAITING_SECONDS,
             waiting=lambda: unflushed.base,
@@ -183,24 +181,19 @@ class Overlay:
             self._refuse_unusable()  # the work has forked
         with self._lock:
             try:
-                if tx.notices or (tx.later_notices and lease.state is not DEFERRING):
-                    self._choose_notices(tx)
                 base = self._unflushed.base
-                state = lease.state
-                if writes and not tx.cleared and state in _LOGGING and base is not None:
-                    add: Callable[..., bool]
-                    if state is DEFERRING:
-                        record, add = log.record(writes), self._defer
-                    else:
-                        record, add = self._unflushed.record(tx, base), self._share
+                if lease.state is DEFERRING and writes and not tx.cleared and base is not None:
+                    record = log.record(writes)
                     size = len(record)
                     if (
                         size <= MAX_DEFERRED_BYTES
                         and log.position + size <= log.end
                         and self._disk_space.take(len(writes), size)
                     ):
-                        interrupted = add(tx, base, record, publish)
-                        return self._flush_if_due(base, flushes=flushes) or interrupted
+                        interrupted = self._defer(tx, base, record, publish)
+                        if base.due or self._disk_space.needs_much:
+                            interrupted |= self._flush_if_due(base, flushes=flushes)
+                        return interrupted
                 return self._commit_otherwise(tx, publish)
             finally:
                 self._running = False
@@ -225,6 +218,8 @@ class Overlay:
         """Handles the unusual commits: those without writes, those that do not fit into the
         overlay, and those that other processes read from the log."""
         writes, log = tx.written, self._log
+        if tx.notices or (tx.later_notices and self._lease.state is not DEFERRING):
+            self._choose_notices(tx)
         if not (writes or tx.notices or tx.later_notices or tx.cleared):
             return self._disk_wait.publish(self._unflushed.base, publish, self._write)
         shared = self._lease.state is PASSING
@@ -278,34 +273,35 @@ class Overlay:
         position = log.position
         noted = len(base.notices)
         interrupted = False
-        take = base.take if self._synced else base.take_unseen
+        take = base.take_commit if self._synced else base.take_commit_unseen
+        hub = self._notices
         while True:
             try:
                 if record is not None:
                     log.write(record, position)
-                take(tx)
+                take(tx.written, tx.deletes)
                 # Not before the commit is visible: a subscriber that comes after this check then
                 # reads the committed state.
-                if tx.later_notices and self._notices.has_listeners():
-                    tx.make_notices(self._notices.may_want)
+                if tx.later_notices and hub.has_listeners():
+                    tx.make_notices(hub.may_want)
                 if tx.notices:
-                    tx.notices = self._notices.heard(tx.notices)
+                    tx.notices = hub.heard(tx.notices) if hub.has_listeners() else []
                     base.add_notices(tx.notices, noted)
                 publish()
                 break
             except KeyboardInterrupt:
                 # The steps can't be undone, but they can be repeated.
                 interrupted = True
-                take = base.take_again
+                take = base.take_commit_again
             except OSError:
                 return self._commit_without_log(tx, position, publish) or interrupted
         if tx.notices:
-            self._notices.wake()
+            hub.wake()
         return interrupted
 
     def _flush_if_due(self, base: CommittedBuffer, *, flushes: bool = True) -> bool:
         """Flushes if enough commits wait. Returns whether Ctrl-C came."""
-        if not (base.due or self._deferral.is_enough(base, self._disk_space.needed)):
+        if not (base.due or self._disk_space.needs_much):
             return False
         base.due = True
         if flushes:

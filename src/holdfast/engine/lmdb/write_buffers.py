@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 import lmdb
 
-from holdfast.engine.contract import COUNTER, Notice, Outcome, Reader, TooLong
+from holdfast.engine.contract import COUNTER, Notice, Outcome, Reader
 from holdfast.engine.lmdb.redo_log import BEGIN, NewRecords, Writes
 from holdfast.engine.lmdb.transaction import LmdbReader, LmdbView, OnlyReads
 from holdfast.engine.notices import bytes_of
@@ -26,16 +26,17 @@ from holdfast.engine.write_buffer import (
     Range,
     WriteBuffer,
     addressed,
-    check_pair,
     check_range,
 )
 from holdfast.limits import (
     MAX_CLEARED_IN_OVERLAY,
     MAX_COUNTER,
-    MAX_KEY_BYTES,
+    MAX_DELETED_IN_OVERLAY,
     MAX_OVERLAY_CACHE_PAIRS,
     MAX_OVERLAY_CACHED_VALUE_BYTES,
     MAX_SKIPPED_DELETED_KEYS,
+    MAX_WAITING_KEYS,
+    MAX_WAITING_NOTICE_BYTES,
     MIN_COUNTER,
 )
 
@@ -195,94 +196,6 @@ class TransactionBuffer(WriteBuffer):
         super().clear(begin, end)
 
 
-class ShortBuffer(TransactionBuffer):
-    """A transaction that is abandoned if it turns out to be long: see `Engine.try_transact_many`.
-
-    Each read and write counts as one step, and so does each kilobyte of a value.
-    """
-
-    __slots__ = ("left",)
-
-    def run(self, work: Callable[[Any], Any]) -> Outcome[Any]:
-        """Runs `work` for at most `left` steps; raises `TooLong` if it needs more."""
-        try:
-            outcome = Outcome(result=work(self))
-        except (KeyboardInterrupt, TooLong, lmdb.Error):
-            raise
-        except BaseException as error:
-            outcome = Outcome(error=error)
-        if self.left < 0:  # the work has caught the `TooLong`
-            raise TooLong
-        return outcome
-
-    def _spend(self, number: int) -> None:
-        self.left -= number
-        if self.left < 0:
-            raise TooLong
-
-    def get(self, key: bytes) -> bytes | None:
-        self.left -= 1
-        if self.left < 0:
-            raise TooLong
-        # Like TransactionBuffer.get, where nothing was cleared.
-        if key in self.written:
-            value = self.written[key]
-        elif key in self._committed:
-            value = self._committed[key]
-        elif key in self._seen:
-            value = self._seen[key]
-        else:
-            value = self._below.get(key)
-        if value is not None and len(value) > 1024:
-            self._spend(len(value) >> 10)
-        return value
-
-    def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        self._spend(len(keys))
-        return super().get_many(keys)
-
-    def scan(
-        self, begin: bytes, end: bytes, *, limit: int | None = None, reverse: bool = False
-    ) -> Iterator[Pair]:
-        for pair in super().scan(begin, end, limit=limit, reverse=reverse):
-            self.left -= 1 + (len(pair[1]) >> 10)
-            if self.left < 0:
-                raise TooLong
-            yield pair
-
-    def put(self, key: bytes, value: bytes) -> None:
-        size = len(value)
-        self.left -= 1 + (size >> 10)
-        if self.left < 0:
-            raise TooLong
-        # Like WriteBuffer.put.
-        if (
-            type(key) is not bytes
-            or type(value) is not bytes
-            or len(key) + size > MAX_KEY_BYTES
-            or not key.startswith(self.space)
-            or not key
-        ):
-            key, value = check_pair(key, value, self.space)
-        self.written[key] = value
-
-    def put_all(self, pairs: dict[bytes, bytes], *, checked: bool = False) -> None:
-        self._spend(len(pairs) + (sum(map(len, pairs.values())) >> 10))
-        WriteBuffer.put_all(self, pairs, checked=checked)
-
-    def delete(self, key: bytes) -> None:
-        self.left -= 1
-        if self.left < 0:
-            raise TooLong
-        WriteBuffer.delete(self, key)
-
-    def clear(self, begin: bytes, end: bytes) -> None:
-        super().clear(begin, end)
-        if self.cleared:  # cleared ranges go to LMDB directly, in this commit
-            self.left = -1
-            raise TooLong
-
-
 class _UnflushedBuffer(WriteBuffer):
     """A buffer of unflushed commits, above a snapshot of LMDB."""
 
@@ -419,9 +332,11 @@ class CommittedBuffer(_UnflushedBuffer):
                 super()._in_order()
         return self._keys
 
-    def take(self, other: WriteBuffer) -> None:
+    def take_commit(self, written: Writes, deletes: bool) -> None:
+        """Adds the writes of a commit; `deletes` says whether there are deletions among them."""
         with self._lock:
-            self.take_unseen(other)
+            self.take_commit_unseen(written, deletes)
+            self._note_keys()
 
     def take_published(
         self,
@@ -439,14 +354,16 @@ class CommittedBuffer(_UnflushedBuffer):
             self.end = end
             if other.notices:
                 self.add_notices(other.notices, noted)
-            self._take_writes(other.written, other.deletes)
+            self.take_commit_unseen(other.written, other.deletes)
+            self._note_keys()
             publish(self.above, end)
 
     def take_records(self, records: NewRecords) -> None:
         """Adds commits of other processes."""
         writes, notices, end = records
         with self._lock:
-            self._take_writes(writes, None in writes.values())
+            self.take_commit_unseen(writes, None in writes.values())
+            self._note_keys()
             self.add_notices(notices)
             self.end = end
 
@@ -455,12 +372,17 @@ class CommittedBuffer(_UnflushedBuffer):
         if notices:
             self.notices[len(self.notices) if place is None else place :] = notices
             self.notice_bytes += sum([bytes_of(notice) for notice in notices])
+            if len(self.notices) > MAX_WAITING_KEYS or self.notice_bytes > MAX_WAITING_NOTICE_BYTES:
+                self.due = True
 
-    def take_unseen(self, other: WriteBuffer) -> None:
-        """Like `take`, for a caller that no view can interrupt."""
-        self._take_writes(other.written, other.deletes)
+    def _note_keys(self) -> None:
+        """Makes a flush due when many keys wait. In interval mode, a process that is alone does
+        without: there only the space that they need counts."""
+        if len(self.written) > MAX_WAITING_KEYS:
+            self.due = True
 
-    def _take_writes(self, written: Writes, deletes: bool) -> None:
+    def take_commit_unseen(self, written: Writes, deletes: bool) -> None:
+        """Like `take_commit`, for a caller that no view can interrupt."""
         if self._waiting is not None:
             self._keys = self._keys.copy()  # frozen views keep the old list
             self._waiting = None
@@ -473,23 +395,22 @@ class CommittedBuffer(_UnflushedBuffer):
                     self._bare = None
                     break
         if deletes:
-            seen, below = self.seen, self._below.get
+            seen, below, keys = self.seen, self._below.get, self._keys
             for key, value in written.items():
                 if value is None:
-                    if (seen[key] if key in seen else below(key)) is None:
-                        self._drop(key)  # put and deleted again before LMDB got it
-                    else:
+                    if (seen[key] if key in seen else below(key)) is not None:
                         self.deleted += 1
+                        if self.deleted > MAX_DELETED_IN_OVERLAY:
+                            self.due = True
+                        continue
+                    # Put and deleted again before LMDB got it.
+                    place = bisect_left(keys, key)
+                    if place < len(keys) and keys[place] == key:
+                        del keys[place]
+                    self.written.pop(key, None)
 
-    def take_again(self, other: WriteBuffer) -> None:
-        """Adds a buffer again after the first attempt was interrupted."""
+    def take_commit_again(self, written: Writes, deletes: bool) -> None:
+        """Adds the writes of a commit again after the first attempt was interrupted."""
         with self._lock:
             self._keys = []
-            self.take_unseen(other)
-
-    def _drop(self, key: bytes) -> None:
-        keys = self._keys
-        place = bisect_left(keys, key)
-        if place < len(keys) and keys[place] == key:
-            del keys[place]
-        self.written.pop(key, None)
+            self.take_commit_unseen(written, deletes)
