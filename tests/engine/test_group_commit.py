@@ -69,7 +69,7 @@ class Line:
         self._enqueue(close)
 
     def _enqueue(self, call: object) -> None:
-        waiting = self.engine._group_commit._waiting  # type: ignore[attr-defined]  # nothing else tells that it waits
+        waiting = self.engine._group_commit.waiting  # type: ignore[attr-defined]  # nothing else tells that it waits
         self._futures.append(self._pool.submit(call))  # type: ignore[arg-type]
         self._length += 1
         while len(waiting) < self._length:

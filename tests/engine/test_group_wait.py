@@ -112,7 +112,7 @@ def expect(engine: Engine, callers: int) -> None:
 def test_a_writer_whose_turn_is_free_still_waits_for_the_others(
     engine: Engine, clock: Time
 ) -> None:
-    line = engine._group_commit._waiting  # type: ignore[attr-defined]  # nothing else tells that they wait
+    line = engine._group_commit.waiting  # type: ignore[attr-defined]  # nothing else tells that they wait
     others = [
         threading.Thread(target=engine.transact, args=(lambda tx: tx.add(b"count", 1),))
         for _ in range(2)

@@ -363,7 +363,7 @@ def test_transactions_that_wait_for_a_space_are_committed_as_a_group(
         first = pool.submit(engine.transact, hold)
         inside.wait()
         others = [pool.submit(engine.transact, increment) for _ in range(8)]
-        while len(engine._queues._queues[b""].group_commit._waiting) < 8:
+        while len(engine._queues._queues[b""].group_commit.waiting) < 8:
             pass
         go_on.set()
         first.result()

@@ -62,7 +62,7 @@ class GroupCommit:
         # operations of a dict. So they need no lock, which would cost more than all the rest.
         self._leading: dict[None, CommitRequest] = {}
         self._group: list[CommitRequest] = []  # the requests that the leader runs besides its own
-        self._waiting: deque[CommitRequest] = deque()
+        self.waiting: deque[CommitRequest] = deque()  # in the order of their arrival
         self._closed: StoreUnusable | None = None  # why new requests are refused
 
     def take(self, request: CommitRequest, *, last: bool = False) -> list[CommitRequest]:
@@ -72,7 +72,7 @@ class GroupCommit:
 
         Whatever happens in it or after it, `leave` follows, unless the group was empty.
         """
-        if self._waiting or self._leading.setdefault(None, request) is not request:
+        if self.waiting or self._leading.setdefault(None, request) is not request:
             return self._enqueue(request, last)
         if self._closed is not None and not last:
             raise self._closed.with_traceback(None)  # one shared error must not collect frames
@@ -83,7 +83,7 @@ class GroupCommit:
     def take_free(self, request: CommitRequest) -> bool:
         """Takes the turn if nobody has it or waits for it, and returns whether it did; then `leave`
         follows."""
-        if self._waiting or self._closed is not None:
+        if self.waiting or self._closed is not None:
             return False
         if self._leading.setdefault(None, request) is not request:
             return False
@@ -99,7 +99,7 @@ class GroupCommit:
                 "use the transaction that the work was given"
             )
             request.close_gate()
-            self._waiting.append(request)
+            self.waiting.append(request)
             # The last leader may have left just now without seeing this request.
             self._grant_free_turn()
         request.wait_at_gate()
@@ -116,7 +116,7 @@ class GroupCommit:
         """Leads a group: waits for the expected requests, then returns them; `beside` counts those
         that are here but not in the queue."""
         if group_wait.in_play > 1 and request.works:
-            group_wait.wait(lambda: beside + len(self._waiting))
+            group_wait.wait(lambda: beside + len(self.waiting))
         self._begun = time.perf_counter()
         with self._lock:
             return self._group_of(request)
@@ -124,12 +124,12 @@ class GroupCommit:
     def _group_of(self, request: CommitRequest) -> list[CommitRequest]:
         """Returns the request and all that wait. The lock must be held."""
         if self._is_first(request):  # otherwise the turn was free
-            self._waiting.popleft()
+            self.waiting.popleft()
         size = len(request.works)
         return [request, *self._gather(size)] if size else [request]
 
     def _is_first(self, request: CommitRequest) -> bool:
-        return len(self._waiting) > 0 and self._waiting[0] is request
+        return len(self.waiting) > 0 and self.waiting[0] is request
 
     def gather_more(self) -> list[CommitRequest]:
         """Returns the waiting requests, for a leader that has run its group.
@@ -137,7 +137,7 @@ class GroupCommit:
         A leader that has not waited for the disk may also run the work that arrived meanwhile:
         passing the turn on would put one thread to sleep and wake another, for each request.
         """
-        if not self._waiting:
+        if not self.waiting:
             return []
         with self._lock:
             return self._gather(0)
@@ -145,10 +145,10 @@ class GroupCommit:
     def _gather(self, size: int) -> list[CommitRequest]:
         """Returns the waiting requests, for a group that already has `size` transactions."""
         more: list[CommitRequest] = []
-        while self._waiting and self._waiting[0].works and size < MAX_GROUP_TRANSACTIONS:
-            request = self._waiting[0]
+        while self.waiting and self.waiting[0].works and size < MAX_GROUP_TRANSACTIONS:
+            request = self.waiting[0]
             self._group.append(request)
-            self._waiting.popleft()
+            self.waiting.popleft()
             more.append(request)
             size += len(request.works)
         return more
@@ -161,11 +161,11 @@ class GroupCommit:
         """
         leading = self._leading
         if self._group_wait is not None and leading.get(None) is request:
-            in_play = 1 + len(self._group) + len(self._waiting)
+            in_play = 1 + len(self._group) + len(self.waiting)
             self._group_wait.note(in_play, time.perf_counter() - self._begun)
-        if not self._group and not self._waiting and leading.get(None) is request:
+        if not self._group and not self.waiting and leading.get(None) is request:
             del leading[None]
-            if not self._waiting:
+            if not self.waiting:
                 return
         while True:
             with self._lock:
@@ -173,8 +173,8 @@ class GroupCommit:
                     self._pass_turn(request)
                     return
                 self._grant_free_turn()
-                if request in self._waiting:
-                    self._waiting.remove(request)
+                if request in self.waiting:
+                    self.waiting.remove(request)
                     return
                 if request not in self._group:
                     return
@@ -195,23 +195,23 @@ class GroupCommit:
 
     def _pass_turn(self, request: CommitRequest) -> None:
         if self._is_first(request):  # interrupted while it woke
-            self._waiting.popleft()
+            self.waiting.popleft()
         for other in reversed(self._group):
             if other.outcomes is not None:
                 other.open_gate()
-            elif other not in self._waiting:
+            elif other not in self.waiting:
                 # The leader could not run it; the next leader runs it first.
-                self._waiting.appendleft(other)
+                self.waiting.appendleft(other)
         self._group = []
-        if self._waiting:
-            self._leading[None] = self._waiting[0]
+        if self.waiting:
+            self._leading[None] = self.waiting[0]
             self._grant_free_turn()
         else:
             del self._leading[None]
 
     def _grant_free_turn(self) -> None:
         """Gives a free turn to the first request in the queue, and wakes it if it got the turn."""
-        if self._waiting:
-            first = self._waiting[0]
+        if self.waiting:
+            first = self.waiting[0]
             if self._leading.setdefault(None, first) is first:
                 first.open_gate()

@@ -77,14 +77,17 @@ class Commits:
         self._groups_apart = 0  # how many more groups get a buffer for each transaction
         self.interrupted = False  # a Ctrl-C came too late to undo anything
 
-    def run(self, group: list[CommitRequest]) -> None:
+    def run(self, group: list[CommitRequest], leader: CommitRequest) -> None:
         """Commits a group together. If that fails, commits each transaction alone: one that is too
         large for the disk must not fail the others."""
         request = group[0]
         if len(group) == 1 and len(request.works) == 1:
-            outcome = self._run_once(request.works[0], request.spaces[0], request)
-            if type(outcome.error) is StoreFull:
-                outcome = self._run_when_full(outcome, request.works[0], request.spaces[0], request)
+            [work], [space] = request.works, request.spaces
+            # The leader finds its own outcome when this returns.
+            told = None if request is leader else request
+            outcome = self._run_once(work, space, told)
+            if outcome.error is not None and type(outcome.error) is StoreFull:
+                outcome = self._run_when_full(outcome, work, space, told)
             request.outcomes = [outcome]
             del outcome  # an error holds this frame, which must not hold the error
             self.groups += 1
@@ -259,8 +262,8 @@ class Commits:
             self._end_deferred()
 
     def _run_once(self, work: Work, space: bytes, request: CommitRequest | None) -> Outcome[Any]:
-        """Runs one transaction; if its caller waits for nothing else, `request` tells it the
-        outcome."""
+        """Runs one transaction. `request`, if given, tells another thread the outcome as soon as it
+        is sure."""
         overlay = self._overlay
         try:
             base = None if overlay is None else overlay.begin()

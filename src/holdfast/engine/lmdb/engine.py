@@ -243,11 +243,11 @@ class LmdbEngine:
         group_commit, commits = self._group_commit, self._commits
         try:
             if group := group_commit.take(request):
-                commits.run(group)
-                if not self._syncs:
+                commits.run(group, request)
+                if group_commit.waiting and not self._syncs:
                     left = _MORE_GROUPS
                     while left and (group := group_commit.gather_more()):
-                        commits.run(group)
+                        commits.run(group, request)
                         left -= 1
                 if commits.interrupted:
                     commits.raise_interrupt()
