@@ -230,7 +230,9 @@ def import_job(ledger: "Ledger", new: ImportedJob) -> bool:
         return False
     job = _record_of(ledger, new)
     if new.state == COMPLETE:
-        lists.enter_complete(ledger, job, pack_str(job.jid), new.time)
+        pairs: dict[bytes, bytes] = {}
+        lists.enter_complete(ledger, job, pack_str(job.jid), new.time, pairs)
+        ledger.tx.put_all(pairs, checked=True)
     else:
         keys = ledger.keys.queue(check_name(new.queue, "queue"))
         ledger.register_queue(keys, new.time)

@@ -101,18 +101,20 @@ class Ledger:
     def save(self, job: JobRecord) -> None:
         self.tx.put(self.keys.jobs + pack_str(job.jid), encode(job))
 
-    def save_and_cache(self, key: bytes, job: JobRecord) -> None:
+    def save_and_cache(self, key: bytes, job: JobRecord, pairs: dict[bytes, bytes]) -> None:
         """Saves a job that this transaction won't touch again, and caches its record for the next
-        caller.
+        caller: in `pairs`, which the caller puts together, or at once if the record is long.
 
         Decoding a record costs as much as everything else that a completion does with it.
         """
         value = encode(job)
-        if len(value) <= MAX_CACHED_JOB_RECORD_BYTES:
-            if len(_CACHED_RECORDS) >= MAX_CACHED_JOB_RECORDS:
-                _CACHED_RECORDS.clear()
-            _CACHED_RECORDS[key] = value, job
-        self.tx.put(key, value)
+        if len(value) > MAX_CACHED_JOB_RECORD_BYTES:
+            self.tx.put(key, value)
+            return
+        if len(_CACHED_RECORDS) >= MAX_CACHED_JOB_RECORDS:
+            _CACHED_RECORDS.clear()
+        _CACHED_RECORDS[key] = value, job
+        pairs[key] = value
 
     def data_of(self, job: JobRecord) -> str:
         """Returns the job's data as the JSON text that it was given as."""

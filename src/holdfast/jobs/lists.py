@@ -68,12 +68,13 @@ def enter_work(
     counted: bool = True,
     keys: QueueKeys | None = None,
     queue: QueueRecord | None = None,
+    pairs: dict[bytes, bytes] | None = None,
 ) -> bytes:
     """Adds the job to the work list, after all jobs of its priority that entered at `time` or
     before, and returns its packed id.
 
     With `counted=False` the caller updates the count. `keys` and `queue` are the queue's keys and
-    record, if the caller has them.
+    record, if the caller has them. The entry goes into `pairs`, if given, for the caller to put.
     """
     tx = ledger.tx
     if keys is None:
@@ -88,7 +89,10 @@ def enter_work(
     job.state = STALLED if front else WAITING
     job.place = last_place(ledger, keys, line, time, queue)
     packed_jid = pack_str(job.jid)
-    tx.put(job.place, packed_jid)
+    if pairs is None:
+        tx.put(job.place, packed_jid)
+    else:
+        pairs[job.place] = packed_jid
     if counted:
         tx.add(keys.work_counts, LOW)
     ledger.announce_ready(keys)
@@ -167,21 +171,24 @@ def enter_failed(ledger: "Ledger", job: JobRecord, failure: Failure, now: float)
 
 
 def enter_complete(
-    ledger: "Ledger", job: JobRecord, packed_jid: bytes, now: float
+    ledger: "Ledger", job: JobRecord, packed_jid: bytes, now: float, pairs: dict[bytes, bytes]
 ) -> tuple[int, float]:
-    """Returns how many complete jobs are kept now, and a time before which none was completed."""
+    """Adds the job to the complete ones, in `pairs`, which the caller puts.
+
+    Returns how many complete jobs are kept now, and a time before which none was completed.
+    """
     tx, keys = ledger.tx, ledger.keys
     job.state = COMPLETE
     job.queue = ""
     job.place = place = keys.completed + pack_float(now) + packed_jid
-    tx.put(place, b"")
+    pairs[place] = b""
     if job.batch:
         batches.count(ledger, job, "complete")
     count, oldest = unpack_complete(tx.get(keys.complete))
     count += 1
     if now < oldest:
         oldest = now
-    tx.put(keys.complete, pack_complete(count, oldest))
+    pairs[keys.complete] = pack_complete(count, oldest)
     return count, oldest
 
 

@@ -38,7 +38,6 @@ from holdfast.jobs.layout import (
     time_and_jid,
     until,
 )
-from holdfast.jobs.ledger import encode
 from holdfast.jobs.records import FAILED, NEVER, RUNNING, Failure, Job, JobRecord, QueueRecord
 from holdfast.jobs.views import all_shown
 from holdfast.keys import pack_float, pack_str, unpack
@@ -152,16 +151,16 @@ def pop(
         record = ledger.read_queue(keys)  # scheduling has written it
     wake = NEVER if is_due else record.wake  # NEVER: found out below
     # After the scan, which is quickest before any write.
-    ledger.tx.put(worker_keys.seen, pack_time(now))
+    pairs = {worker_keys.seen: pack_time(now)}
     if jobs:
-        statistics.count_popped(ledger, keys, now, jobs, len(jobs) - reclaimed)
+        pairs[keys.popped] = statistics.count_popped(ledger, keys, now, jobs, len(jobs) - reclaimed)
         if reclaimed:
             _revoke_locks(ledger, jobs[:reclaimed])
         if rate is not None:
             rates.charge(ledger, rate, now, queue, count=len(jobs))
-        expires = _hand_out(
-            ledger, keys, jobs, worker, worker_keys, now, expires, settings.history_length
-        )
+        longest = settings.history_length
+        expires = _hand_out(ledger, keys, jobs, worker, worker_keys, now, expires, longest, pairs)
+    ledger.tx.put_all(pairs, checked=True)
     if wake != record.wake or (jobs and expires < wake):
         _store_next_wake(ledger, keys, record, wake, expires if jobs else NEVER)
     return jobs
@@ -280,15 +279,16 @@ def _hand_out(
     now: float,
     expires: float,
     longest: int,
+    pairs: dict[bytes, bytes],
 ) -> float:
     """Gives each of `jobs` to `worker`, under a fencing number greater than any before.
 
-    Returns when the first of the locks ends; a job's own `timeout` may end its lock early.
+    Adds what there is to write to `pairs`, which the caller puts. Returns when the first of the
+    locks ends; a job's own `timeout` may end its lock early.
 
     The number is derived from the clock, so that it also grows when a job is canceled and put again
     under the same id.
     """
-    put = ledger.tx.put
     job_keys = ledger.keys.jobs
     held = worker_keys.held
     locks = keys.locks + pack_float(expires)
@@ -319,12 +319,12 @@ def _hand_out(
         job.entries = entries = job.entries + 1
         if entries > longest:
             shorten(job, longest)
-        put(place, b"")
-        put(held + packed_jid, packed_expires)
+        pairs[place] = b""
+        pairs[held + packed_jid] = packed_expires
         if type(expires) is float:
-            ledger.save_and_cache(job_keys + packed_jid, job)
+            ledger.save_and_cache(job_keys + packed_jid, job, pairs)
         else:  # it may be whole, and is a float again when it is read
-            put(job_keys + packed_jid, encode(job))
+            ledger.save(job)
         if job.tracked:
             ledger.publish_tracked(job, "popped")
     return earliest

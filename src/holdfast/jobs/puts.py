@@ -266,8 +266,10 @@ def _put(
     ledger.tx.add(keys.puts, 1)
     record = ledger.register_queue(keys, now)
     if start is None:
-        packed_jid = lists.enter_work(ledger, job, now, keys=keys, queue=record)
-        ledger.save_and_cache(ledger.keys.jobs + packed_jid, job)
+        pairs: dict[bytes, bytes] = {}
+        packed_jid = lists.enter_work(ledger, job, now, keys=keys, queue=record, pairs=pairs)
+        ledger.save_and_cache(ledger.keys.jobs + packed_jid, job, pairs)
+        ledger.tx.put_all(pairs, checked=True)
     else:
         lists.enter(ledger, job, now, start)
         ledger.save(job)

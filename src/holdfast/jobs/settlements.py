@@ -37,7 +37,11 @@ from holdfast.jobs.pops import end_without_retries, pop
 from holdfast.jobs.records import COMPLETE, FAILED, Failure, Job, JobRecord
 from holdfast.jobs.views import all_shown
 from holdfast.keys import pack_str
-from holdfast.limits import MAX_HISTORY_MESSAGE_CHARS, MAX_JOBS_PER_CALL
+from holdfast.limits import (
+    MAX_CACHED_JOB_RECORD_BYTES,
+    MAX_HISTORY_MESSAGE_CHARS,
+    MAX_JOBS_PER_CALL,
+)
 
 if TYPE_CHECKING:
     from holdfast.jobs.ledger import Ledger
@@ -307,7 +311,7 @@ def complete(
     tx.delete(worker_keys.held + packed_jid)
     if job.holds or settings.given:
         lists.free_throttle_slots(ledger, job, now)
-    statistics.count_ended(ledger, keys, job, COMPLETED, worker, now)
+    pairs = {keys.ended: statistics.count_ended(ledger, keys, job, COMPLETED, worker, now)}
     job.time = now
     job.waited = 0.0
     job.worker = ""
@@ -319,13 +323,19 @@ def complete(
     if job.tracked:
         ledger.publish_tracked(job, "completed")
     if next_queue is not None:
+        tx.put_all(pairs, checked=True)
         _advance(ledger, job, left, next_queue, now, delay, depends)
         return job.state, left
     ledger.log_about(jid, keys.completed_event)
-    count, oldest = lists.enter_complete(ledger, job, packed_jid, now)
+    count, oldest = lists.enter_complete(ledger, job, packed_jid, now, pairs)
     if job.needed:
         dependencies.release_dependents(ledger, job, now)
-    tx.put(key, encode(job))
+    record = encode(job)
+    if len(record) <= MAX_CACHED_JOB_RECORD_BYTES:
+        pairs[key] = record
+    else:
+        tx.put(key, record)
+    tx.put_all(pairs, checked=True)
     if job.batch:
         batches.put_callbacks(ledger, job.batch, now)
     if oldest <= now - settings.jobs_history or count > settings.jobs_history_count:

@@ -129,14 +129,13 @@ def day_of(time: float) -> int:
 
 def count_popped(
     ledger: "Ledger", keys: QueueKeys, now: float, jobs: Sequence[JobRecord], through: int
-) -> None:
+) -> bytes:
     """Counts how long `jobs` have waited; `through` of them come from the work list.
 
-    Reads 1 key, writes 1.
+    Returns the flow `keys.popped`, which the caller puts. Reads 1 key.
     """
-    tx = ledger.tx
     flow = keys.popped_flow
-    if tx.get(keys.popped) != flow[0] or not 0.0 <= now - flow[1] < DAY:
+    if ledger.tx.get(keys.popped) != flow[0] or not 0.0 <= now - flow[1] < DAY:
         flow = _load(ledger, keys, keys.popped, now)
     _, begin, day, gone, count, mean, vk, at_once, rest = flow
     gone += through
@@ -150,21 +149,21 @@ def count_popped(
     else:
         times = [now - job.time for job in jobs]
         count, mean, vk, at_once, rest = counted(count, mean, vk, at_once, rest, times)
-    value = _pack_flow(day, gone, count, mean, vk, at_once) + rest
-    tx.put(keys.popped, value)
+    value: bytes = _pack_flow(day, gone, count, mean, vk, at_once) + rest
     keys.popped_flow = value, begin, day, gone, count, mean, vk, at_once, rest
+    return value
 
 
 def count_ended(
     ledger: "Ledger", keys: QueueKeys, job: JobRecord, why: int, worker: str, now: float
-) -> None:
+) -> bytes:
     """Counts a job that ends now, and how long it ran if it was completed; `why` says how it ends.
 
-    Reads 1 key, writes 1. One call in seventy counts the notes too, see breakdown.py.
+    Returns the flow `keys.ended`, which the caller puts before the next job is counted. Reads 1
+    key. One call in seventy counts the notes too, see breakdown.py.
     """
-    tx = ledger.tx
     flow = keys.ended_flow
-    if tx.get(keys.ended) != flow[0] or not 0.0 <= now - flow[1] < DAY:
+    if ledger.tx.get(keys.ended) != flow[0] or not 0.0 <= now - flow[1] < DAY:
         flow = _load_ended(ledger, keys, now)
     _, begin, day, gone, count, mean, vk, at_once, rest, names, notes, number, klass, holder, at = (
         flow
@@ -191,12 +190,12 @@ def count_ended(
         names = notes = b""
         number, (klass, holder) = 0, _NOBODY
         all_notes = b""
-    value = _pack_flow(day, gone, count, mean, vk, at_once) + rest + all_notes
-    tx.put(keys.ended, value)
+    value: bytes = _pack_flow(day, gone, count, mean, vk, at_once) + rest + all_notes
     keys.ended_flow = (
         value, begin, day, gone, count, mean, vk, at_once, rest,
         names, notes, number, klass, holder, at,
     )  # fmt: skip
+    return value
 
 
 def _load(ledger: "Ledger", keys: QueueKeys, key: bytes, now: float) -> Flow:
@@ -220,13 +219,13 @@ def _load_ended(ledger: "Ledger", keys: QueueKeys, now: float) -> EndedFlow:
 def note_failure(ledger: "Ledger", keys: QueueKeys, job: JobRecord, now: float) -> None:
     """Counts a failure of a day; `job` still knows its worker. Reads 1 key, writes 2."""
     tally(ledger, keys, "failures", day_of(now))
-    count_ended(ledger, keys, job, FAILED, job.worker, now)
+    ledger.tx.put(keys.ended, count_ended(ledger, keys, job, FAILED, job.worker, now))
 
 
 def note_lost_lock(ledger: "Ledger", keys: QueueKeys, job: JobRecord, now: float) -> None:
     """Counts a lock that has ended. Reads 1 key, writes 2."""
     tally(ledger, keys, "retries", day_of(now))
-    count_ended(ledger, keys, job, LOST, job.worker, now)
+    ledger.tx.put(keys.ended, count_ended(ledger, keys, job, LOST, job.worker, now))
 
 
 def counted(
