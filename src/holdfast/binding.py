@@ -107,6 +107,8 @@ def _transacted(method: Callable[..., Any]) -> Callable[..., Any]:
             plain = _are_plain(map(type, args)) and (
                 not kwargs or _are_plain(map(type, kwargs.values()))
             )
+        if plain and not kwargs:
+            return self._runner.transact(lambda tx: method(make(tx), *args))
         if plain:
             return self._runner.transact(lambda tx: method(make(tx), *args, **kwargs))
         given = [_replayable(each) for each in args]

@@ -208,7 +208,7 @@ class Space:
         If it raises, nothing was written. It may run more than once, so it should touch nothing but
         its transaction.
         """
-        return self._runner.transact(partial(_on_layers, work, self._shared))
+        return self._runner.transact(lambda tx: work(Tx(tx, self._shared)))
 
     @contextmanager
     def transaction(self) -> Iterator[Tx]:

@@ -3,7 +3,6 @@
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.engine.contract import Notice, Reader, Transaction
@@ -152,7 +151,8 @@ class Shared:
 def jobs_maker() -> "Callable[[Any], Jobs]":
     """Returns the function that creates the jobs layer of a transaction; queues with a rate count
     on its metrics."""
-    return partial(layer_package("jobs").Jobs, limiter=_limiter_on)
+    jobs = layer_package("jobs").Jobs
+    return lambda tx: jobs(tx, _limiter_on)
 
 
 def _limiter_on(tx: Transaction) -> "Metrics":

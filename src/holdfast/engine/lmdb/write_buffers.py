@@ -386,7 +386,8 @@ class CommittedBuffer(_UnflushedBuffer):
         if self._waiting is not None:
             self._keys = self._keys.copy()  # frozen views keep the old list
             self._waiting = None
-        self.written.update(written)  # nothing was cleared: such transactions go to LMDB directly
+        own = self.written
+        own |= written  # nothing was cleared: such transactions go to LMDB directly
         self.commits += 1
         if self._bare is not None:
             begin, end = self._bare
@@ -407,7 +408,7 @@ class CommittedBuffer(_UnflushedBuffer):
                     place = bisect_left(keys, key)
                     if place < len(keys) and keys[place] == key:
                         del keys[place]
-                    self.written.pop(key, None)
+                    own.pop(key, None)
 
     def take_commit_again(self, written: Writes, deletes: bool) -> None:
         """Adds the writes of a commit again after the first attempt was interrupted."""
