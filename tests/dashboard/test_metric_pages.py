@@ -1,11 +1,13 @@
 """The pages about metrics and limits: what they show, and that each action has its effect."""
 
 from collections.abc import Iterator
+from typing import get_args
 
 import pytest
 
 import holdfast
 from holdfast.client.client import ClientSpace
+from holdfast.metrics.conditions import Algorithm
 from tests.dashboard.conftest import PASSWORD
 from tests.dashboard.data_seeding import HOSTILE_TEXT, seed_metrics
 from tests.dashboard.visitor import Visitor
@@ -50,6 +52,16 @@ def test_an_entity_is_reset_and_a_limit_is_tried(stats: ClientSpace, visitor: Vi
     assert stats.metrics.rate("visits", ["user", "user-8"], latest=600).total == 0
     assert ["Allowed, and counted." in page for page in said] == [True, True, False]
     assert "would be refused" in said[-1]
+
+
+@pytest.mark.parametrize("algorithm", get_args(Algorithm))
+def test_a_limit_is_checked_by_every_algorithm(
+    stats: ClientSpace, visitor: Visitor, algorithm: str
+) -> None:
+    page = visitor.get(f"/ui/stats/limits?condition=checks&limit=2&window=60&algorithm={algorithm}")
+
+    assert f"<option selected>{algorithm}</option>" in page
+    assert "would be allowed" in page
 
 
 def test_defined_metrics_are_listed_in_pages(stats: ClientSpace) -> None:

@@ -45,3 +45,25 @@ def test_the_pages_of_the_dashboard_are_compiled_and_its_files_read_in_a_thread(
     assert said.startswith(b"HTTP/1.1 200")
     assert threads
     assert threading.current_thread() not in threads
+
+
+def test_first_pages_that_are_asked_for_at_once_compile_each_template_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    compiled: list[str] = []
+    compile_ = jinja2.Environment.compile
+
+    def noted(environment: Any, source: Any, name: Any = None, *more: Any) -> Any:
+        compiled.append(name)
+        return compile_(environment, source, name, *more)
+
+    monkeypatch.setattr(jinja2.Environment, "compile", noted)
+    for cached in (templates._environment, templates._prepared):
+        cached.cache_clear()
+
+    async def prepare() -> None:
+        await asyncio.gather(*(templates.prepare("limits.html", "events.html") for _ in range(8)))
+
+    asyncio.run(prepare())
+
+    assert len(compiled) == len(set(compiled))

@@ -1,6 +1,6 @@
 """Metrics: a list of them, charts of one or several, and limits to try."""
 
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from holdfast.dashboard.charts import Chart, Line
 from holdfast.dashboard.page_request import PageRequest
@@ -13,6 +13,7 @@ from holdfast.limits import (
     MAX_RANKED_BUCKETS,
     ROWS_PER_PAGE,
 )
+from holdfast.metrics.conditions import Algorithm
 from holdfast.metrics.kinds import KINDS
 from holdfast.server.http_exchange import HttpResponse
 
@@ -160,6 +161,7 @@ async def limits(request: PageRequest) -> HttpResponse:
         problem=problem,
         refusals=refusals,
         is_recorded=recorded.exists,
+        algorithms=get_args(Algorithm),
         chart=await _refusals_chart(request, recorded),
     )
 

@@ -1,6 +1,7 @@
 """The templates, and the filters that format times, numbers and values in them."""
 
 import asyncio
+import threading
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any, Final
@@ -25,10 +26,17 @@ async def prepare(*templates: str) -> None:
 
 
 def _compile(templates: list[str]) -> None:
-    static_files.load()
-    for template in templates:
-        _environment().get_template(template)
-        _prepared().add(template)
+    with _compiling():  # several first pages at once would each compile all of them
+        static_files.load()
+        for template in templates:
+            if template not in _prepared():
+                _environment().get_template(template)
+                _prepared().add(template)
+
+
+@cache
+def _compiling() -> threading.Lock:
+    return threading.Lock()
 
 
 @cache
