@@ -329,8 +329,8 @@ class StoreJobs(_PerCall):
     def throttle_delete(self, name: str, *, now: float | None = None) -> int:
         """Removes the limit of a throttle and releases all jobs that wait for it; returns 0.
 
-        Releases `JOBS_PER_STEP` jobs in a transaction. Reads 3 keys and writes 1; reads 4 and
-        writes 5 for each job that waited.
+        Releases `JOBS_PER_STEP` jobs in a transaction. Reads 3 keys and writes 1;
+        reads 4 and writes 5 for each job that waited.
         """
         while super().throttle_delete(name, now=now):
             pass
