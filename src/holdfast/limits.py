@@ -36,13 +36,6 @@ MAX_WAITING_NOTICE_BYTES: Final = 1024 * 1024
 MAX_QUEUED_NOTICES: Final = 100_000
 CHECKPOINT_SECONDS: Final = 1.0  # how much a power failure can lose in interval mode
 FLUSH_SECONDS: Final = 0.02  # how often waiting commits are checked, and others let in
-# how long a process that commits in quick succession holds the lease although others wait
-LEASE_SLICE_SECONDS: Final = 0.004
-LEASE_SLICE_COMMITS: Final = 32  # the same, in commits
-LEASE_GAP_SECONDS: Final = 0.001  # between commits in quick succession, at most
-# a pause after such a slice, in which a process that waits wakes up
-LEASE_YIELD_SECONDS: Final = 0.00005
-LEASE_CHECK_SECONDS: Final = 0.005  # how long the lease may be held after the last commit
 # commits that are not yet in LMDB; opening the store reads them all
 REDO_LOG_BYTES: Final = 4 * 1024 * 1024
 # in commit mode, commits before a log is begun: a short-lived program would not recover its cost

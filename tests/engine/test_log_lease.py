@@ -2,7 +2,6 @@
 
 import os
 import re
-import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -29,7 +28,6 @@ from holdfast.engine.lmdb.log_lease import (
 )
 from holdfast.engine.lmdb.redo_log import RedoLog
 from holdfast.engine.lmdb.shared_state import SharedState
-from holdfast.limits import LEASE_GAP_SECONDS, LEASE_SLICE_COMMITS, LEASE_SLICE_SECONDS
 from tests.repetitions import repeated
 
 
@@ -119,172 +117,6 @@ def test_beside_other_processes_the_lease_is_held_for_a_commit(process: Process)
 
     assert during == (True, os.getpid())
     assert (process.holds_the_lock(), process.shared_state.holder) == (False, 0)
-
-
-class Clock:
-    """Replaces the module `time` of the lease, and counts the pauses."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-        self.pauses = 0
-
-    def monotonic(self) -> float:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        self.pauses += 1
-
-
-@pytest.fixture
-def time_of_lease(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
-    monkeypatch.setattr(log_lease, "time", clock)
-    return clock
-
-
-@pytest.fixture
-def unsynced(tmp_path: Path, time_of_lease: Clock) -> Iterator[Process]:
-    with closing(Process(tmp_path, synced=False)) as process:
-        process.shared_state.shared = True
-        process.lease.is_shared()  # so that it does not look for others soon
-        yield process
-
-
-def commit(process: Process) -> None:
-    process.lease.acquire()
-    process.lease.end_commit()
-
-
-def test_a_lease_is_held_between_commits_in_quick_succession(
-    unsynced: Process, time_of_lease: Clock
-) -> None:
-    commit(unsynced)
-    after_one = unsynced.holds_the_lock()
-    time_of_lease.now += LEASE_GAP_SECONDS / 2
-    commit(unsynced)
-
-    assert (after_one, unsynced.holds_the_lock(), unsynced.lease.held) == (False, True, True)
-
-
-def test_a_lease_is_not_held_between_rare_commits(unsynced: Process, time_of_lease: Clock) -> None:
-    for _ in range(3):
-        time_of_lease.now += 2 * LEASE_GAP_SECONDS
-        commit(unsynced)
-
-    assert not unsynced.holds_the_lock()
-
-
-def test_a_lease_is_not_held_while_a_commit_waits_for_the_disk(
-    process: Process, time_of_lease: Clock
-) -> None:
-    for _ in range(3):
-        commit(process)
-
-    assert not process.holds_the_lock()
-
-
-@pytest.mark.parametrize(
-    ("commits", "seconds"), [(LEASE_SLICE_COMMITS - 1, 0.0), (0, LEASE_SLICE_SECONDS)]
-)
-def test_a_held_lease_is_released_for_a_process_that_waits_when_the_time_slice_ends(
-    unsynced: Process, time_of_lease: Clock, commits: int, seconds: float
-) -> None:
-    commit(unsynced)
-    commit(unsynced)
-    unsynced.shared_state.note_waiting(os.getpid(), waits=True)
-    for _ in range(commits):
-        commit(unsynced)
-    within = unsynced.holds_the_lock()
-    time_of_lease.now += seconds
-    commit(unsynced)
-
-    assert (within, unsynced.holds_the_lock(), unsynced.lease.held) == (True, False, False)
-    commit(unsynced)
-    assert time_of_lease.pauses == 1  # in which the other one wakes up
-
-
-def test_a_held_lease_is_released_at_once_for_a_process_that_commits_rarely(
-    unsynced: Process,
-) -> None:
-    commit(unsynced)
-    commit(unsynced)
-    unsynced.shared_state.note_waiting(os.getpid(), waits=True)
-    unsynced.shared_state.urgent = True
-    commit(unsynced)
-
-    assert not unsynced.holds_the_lock()
-
-
-def test_a_process_is_urgent_only_if_it_has_not_committed_just_now(
-    unsynced: Process, time_of_lease: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    urgent = []
-
-    def take_lease(*, wait: bool) -> bool:
-        if wait:
-            urgent.append(unsynced.shared_state.urgent)
-        return wait
-
-    monkeypatch.setattr(unsynced.folder, "take_lease", take_lease)
-    commit(unsynced)
-    unsynced.lease.acquire()
-    unsynced.lease.release()
-    time_of_lease.now += 2 * LEASE_GAP_SECONDS
-    commit(unsynced)
-
-    assert urgent == [True, False, True]
-    assert not unsynced.shared_state.urgent
-
-
-def test_a_process_that_waited_long_for_its_turn_still_commits_in_quick_succession(
-    unsynced: Process, time_of_lease: Clock
-) -> None:
-    commit(unsynced)
-    unsynced.lease.acquire()
-    time_of_lease.now += 10.0  # of which it has committed nothing
-    unsynced.lease.end_commit()
-
-    assert unsynced.lease.held
-
-
-def test_a_lease_is_held_for_further_time_slices_while_nobody_waits(
-    unsynced: Process, time_of_lease: Clock
-) -> None:
-    turns = unsynced.shared_state.take_turn(0)[1]
-    for _ in range(LEASE_SLICE_COMMITS * 3):
-        time_of_lease.now += LEASE_GAP_SECONDS / 2
-        commit(unsynced)
-
-    assert unsynced.holds_the_lock()
-    assert unsynced.shared_state.is_turn(turns + 2)  # for the first commit, and for all others
-
-
-def test_a_process_that_was_killed_while_it_waited_gets_no_more_pauses(
-    unsynced: Process, time_of_lease: Clock
-) -> None:
-    unsynced.shared_state.note_waiting(gone_process(), waits=True)
-    for _ in range(LEASE_SLICE_COMMITS * 3):
-        commit(unsynced)
-
-    assert time_of_lease.pauses == 1
-    assert not unsynced.shared_state.does_anyone_wait()
-
-
-def gone_process() -> int:
-    with subprocess.Popen(["true"]) as process:
-        return process.pid
-
-
-def test_a_held_lease_stays_with_a_transaction_that_runs(unsynced: Process) -> None:
-    commit(unsynced)
-    commit(unsynced)
-
-    unsynced.lease.release_idle(lambda: True)
-    during = unsynced.lease.held, unsynced.holds_the_lock()
-    unsynced.lease.release_idle(lambda: False)
-
-    assert during == (True, True)
-    assert (unsynced.lease.held, unsynced.holds_the_lock()) == (False, False)
 
 
 def test_a_caller_that_must_not_wait_gets_no_lease_that_another_process_holds(

@@ -1,7 +1,6 @@
 """Processes that share a log take turns: each reads what was committed since its last turn, and
 nothing if that was its own."""
 
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -100,41 +99,3 @@ def test_records_that_are_read_together_count_in_their_order(
         assert engine.transact(lambda tx: dict(tx.scan(*ALL))) == expected
         assert perform(engine, "look", b"", b"") == expected
         assert other.ask(None) == "closed"
-
-
-def test_a_process_that_stops_committing_leaves_the_lease_to_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    holds: list[bool] = []
-    with closing(open_here(tmp_path, "interval")) as engine:
-        other = neighbour_on(tmp_path, "interval")
-        lease = engine._overlay._lease  # type: ignore[attr-defined]
-        monkeypatch.setattr(lease, "on_hold", spied(lease.on_hold, holds))
-        while not holds:  # until two commits follow each other quickly
-            put(engine, b"a")
-
-        other.ask(("put", b"b", b"2"))  # would wait for ever
-
-        assert engine.transact(lambda tx: tx.get(b"b")) == b"2"
-        assert other.ask(None) == "closed"
-
-
-def test_processes_that_commit_in_quick_succession_all_get_their_turns(tmp_path: Path) -> None:
-    with closing(open_here(tmp_path, "interval")) as engine:
-        others = [neighbour_on(tmp_path, "interval") for _ in range(2)]
-        for number, other in enumerate(others):
-            other.send(("put often", b"%d" % number, b"200"))
-        while not all([other.connection.poll() for other in others]):
-            put(engine, b"mine")  # for ever, if it never left the lease to the others
-
-        assert [other.receive() for other in others] == [None, None]
-        assert engine.transact(lambda tx: tx.get_many([b"0", b"1"])) == [b"200", b"200"]
-        assert [other.ask(None) for other in others] == ["closed", "closed"]
-
-
-def spied(call: Callable[[], None], calls: list[bool]) -> Callable[[], None]:
-    def watched() -> None:
-        calls.append(True)
-        call()
-
-    return watched

@@ -74,7 +74,7 @@ class WriteTurn:
 
 # Follows the durability in users.lock. Versions that share no log, or share it in another way, take
 # it for an unknown durability and refuse the store; they would commit without the lease.
-_SHARES_THE_LOG: Final = ", shared log 4"
+_SHARES_THE_LOG: Final = ", shared log 3"
 _renameat2: Final = getattr(ctypes.CDLL(None), "renameat2", None)
 _HERE: Final = -100  # AT_FDCWD: names are paths
 _EXCHANGE: Final = 2  # RENAME_EXCHANGE
@@ -170,13 +170,12 @@ class Folder:
 
     def take_lease(self, *, wait: bool) -> bool:
         """Takes the lease: only its holder may commit."""
-        if wait:
-            self._patient.lock(self._lease)
-            return True
         try:
             fcntl.flock(self._lease, _EXCLUSIVE_AT_ONCE)
         except BlockingIOError:
-            return False
+            if wait:
+                self._patient.lock(self._lease)
+            return wait
         return True
 
     def leave_lease(self) -> None:

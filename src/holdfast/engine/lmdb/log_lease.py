@@ -18,11 +18,6 @@ A process that is alone keeps the lease from its first commit that waits until n
 more. Beside other processes it takes the lease for each commit, or group of them, and reads first
 what the others have appended to the log. The turns are counted: a process whose last turn was the
 one before has missed nothing, and reads nothing.
-
-Passing the lease on costs two wake-ups, and the next holder reads what it has missed. So a process
-that commits in quick succession, and does not wait for the disk, holds the lease between its
-commits: for a time slice, and for further ones while nobody waits. `held` says so. A thread
-releases it when the commits end (held_lease.py).
 """
 
 import enum
@@ -37,12 +32,6 @@ from holdfast.engine.folder import Folder
 from holdfast.engine.lmdb.environment import explain
 from holdfast.engine.lmdb.redo_log import RedoLog
 from holdfast.engine.lmdb.shared_state import SharedState
-from holdfast.limits import (
-    LEASE_GAP_SECONDS,
-    LEASE_SLICE_COMMITS,
-    LEASE_SLICE_SECONDS,
-    LEASE_YIELD_SECONDS,
-)
 
 
 class LeaseState(enum.Enum):
@@ -94,13 +83,6 @@ class LogLease:
     ) -> None:
         self.state = PASSING
         self.taken = False  # this process holds the lease at this moment
-        self.held = False  # between two commits: the base has every commit of all processes
-        self._last_commit = 0.0  # when it ended, where commits are not synced
-        self._is_quick = False  # the lease was last asked for soon after that
-        self._slice_commits = 0  # for how many more the lease may be held although others wait
-        self._slice_end = 0.0  # and until when
-        self._yields = False  # others wait, and should get the lease first
-        self.on_hold: Callable[[], None] = _do_nothing
         self._turn = 0  # the number of this process's last turn with the lease
         self._read_turn = -1  # the last turn up to which it has read what others committed
         self._env = env
@@ -125,7 +107,7 @@ class LogLease:
             True  # set first: if interrupted, a lease too many is released, a forgotten one is not
         )
         try:
-            if not self._take(wait=wait):
+            if not self._folder.take_lease(wait=wait):
                 self.taken = False
                 return False
             killed, self._turn = self._shared_state.take_turn(self._process)
@@ -140,31 +122,6 @@ class LogLease:
                 raise explain(error, self._folder.path) from error
             raise
         return True
-
-    def _take(self, *, wait: bool) -> bool:
-        shared_state, process = self._shared_state, self._process
-        self._is_quick = self.committed_just_now()
-        if self._yields:
-            self._yields = False
-            # The system wakes a process that waits, but does not pass it the lease: this one would
-            # take it again before the other runs.
-            if wait and shared_state.is_turn(self._turn):
-                time.sleep(LEASE_YIELD_SECONDS)
-                if shared_state.is_turn(self._turn):
-                    shared_state.urgent = False
-                    shared_state.forget_killed_waiters()
-        if self._folder.take_lease(wait=False):
-            return True
-        if wait:
-            shared_state.note_waiting(process, waits=True)
-            try:
-                if not self._is_quick:
-                    shared_state.urgent = True
-                self._folder.take_lease(wait=True)
-            finally:
-                shared_state.urgent = False
-                shared_state.note_waiting(process, waits=False)
-        return wait
 
     def has_missed_nothing(self) -> bool:
         """Returns whether nobody else has held the lease since this process has read everything.
@@ -194,58 +151,9 @@ class LogLease:
     def release(self) -> None:
         """Releases the lease, unless the process keeps it."""
         if self.taken and self.state not in _KEPT:
-            self.held = False
             self._shared_state.end_turn()
             self._folder.leave_lease()
             self.taken = False
-
-    # --- holding it between commits --------------------------------------------------------------
-
-    def end_commit(self) -> None:
-        """Releases the lease after a commit, or holds it for the next one."""
-        if self._synced or self.state is not PASSING:
-            self.release()  # while this process waits for the disk, others append
-            return
-        now = self._last_commit = time.monotonic()
-        if not self.held:
-            if not (self._is_quick and self.taken):
-                self.release()
-                return
-            self.on_hold()  # first: if interrupted, no held lease is left unwatched
-            self._begin_slice(now)
-            self.held = True
-            return
-        self._slice_commits -= 1
-        shared_state = self._shared_state
-        if self._slice_commits <= 0 or now >= self._slice_end or shared_state.urgent:
-            self._yields = shared_state.does_anyone_wait()
-            if self._yields or now >= self._next_look:
-                self.release()
-            else:
-                shared_state.urgent = False
-                self._begin_slice(now)
-
-    def _begin_slice(self, now: float) -> None:
-        self._slice_commits = LEASE_SLICE_COMMITS
-        self._slice_end = now + LEASE_SLICE_SECONDS
-
-    def committed_just_now(self) -> bool:
-        return time.monotonic() - self._last_commit <= LEASE_GAP_SECONDS
-
-    def is_held(self) -> bool:
-        """Returns whether the lease is held between commits, or a commit runs or was
-        interrupted."""
-        return self.taken and self.state is PASSING
-
-    def release_idle(self, is_running: Callable[[], bool]) -> None:
-        """Releases the lease if it is held, and no transaction runs."""
-        if self.is_held():
-            held, self.held = self.held, False  # first: a transaction that begins now checks it
-            if is_running():
-                self.held = held
-            else:
-                self._yields = False
-                self.release()
 
     # --- keeping it ------------------------------------------------------------------------------
 
@@ -337,13 +245,9 @@ class LogLease:
 
     def forked(self) -> None:
         """Called in a child process: the lease stays with the parent."""
-        self.taken = self.held = False
+        self.taken = False
         self._become(CLOSED)
 
     def _become(self, state: LeaseState) -> None:
         assert state in TRANSITIONS[self.state], f"{self.state.name} is followed by {state.name}"
         self.state = state
-
-
-def _do_nothing() -> None:
-    """Does nothing: the default until a thread watches the lease."""

@@ -28,7 +28,6 @@ from holdfast.engine.lmdb.disk_space import DiskSpace
 from holdfast.engine.lmdb.disk_wait import DiskWait, Publish
 from holdfast.engine.lmdb.file_writes import FileWriter
 from holdfast.engine.lmdb.flusher import Flusher
-from holdfast.engine.lmdb.held_lease import HeldLease
 from holdfast.engine.lmdb.log_lease import CLOSED, DEFERRING, FAILED, PASSING, LogLease
 from holdfast.engine.lmdb.redo_log import BEGIN, RedoLog
 from holdfast.engine.lmdb.shared_state import SharedState
@@ -98,8 +97,6 @@ class Overlay:
             flush=self._flush_waiting,
         )
         unflushed.on_open = self._flusher.wake
-        self._held_lease = HeldLease(lease, self._lock, is_running=lambda: self._running)
-        lease.on_hold = self._held_lease.watch
 
     # --- for the leader of a group ---------------------------------------------------------------
 
@@ -110,10 +107,10 @@ class Overlay:
         Without `waits`, None means that nothing has begun.
         """
         # The order matters, as this runs without the lock: `_release_kept_lease` removes
-        # the base before it checks whether someone is running, and `release_held` the mark.
+        # the base before it checks whether someone is running.
         self._running = True
-        lease, base = self._lease, self._unflushed.base
-        if base is not None and (lease.state is DEFERRING or lease.held):
+        base = self._unflushed.base
+        if base is not None and self._lease.state is DEFERRING:
             return base
         self._running = False
         return self._begin() if waits else None
@@ -197,10 +194,8 @@ class Overlay:
                 return self._commit_otherwise(tx, publish)
             finally:
                 self._running = False
-                if self._replaced:
+                if self._replaced or lease.state is not DEFERRING:
                     self._ended()
-                elif lease.state is not DEFERRING:
-                    lease.end_commit()
 
     def end(self) -> None:
         """Ends a transaction that is not committed, or was committed directly."""
@@ -465,7 +460,6 @@ class Overlay:
     def close(self) -> None:
         """Writes all commits into LMDB's file; if that fails, they stay in the log."""
         self._flusher.stop()
-        self._held_lease.stop()
         with self._lock:
             is_flushed = False
             try:

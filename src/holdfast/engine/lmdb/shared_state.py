@@ -13,8 +13,6 @@ above      the LMDB commit that the records of the redo log follow
 appended   where those records end
 end        up to where they are on disk, if commits are synced: views read no further
 failed     the disk has failed to sync the log: nobody relies on it any more
-waiting    a word for each of 64 processes, which is its number while it waits for the lease
-urgent     one of them commits rarely, and should get the lease with the next commit
 """
 
 import mmap
@@ -27,10 +25,6 @@ from holdfast.engine import folder
 FILE_NAME: Final = "sharing"
 _BYTES: Final = 4096
 _SHARED, _KEPT, _HOLDER, _LISTENING, _PREPARED, _ABOVE, _END, _APPENDED, _FAILED, _TURN = range(10)
-_URGENT: Final = 10
-_WAITING, _MOST_WAITING = 64, 64  # the first word, and how many there are
-_WAITING_BYTES: Final = slice(8 * _WAITING, 8 * (_WAITING + _MOST_WAITING))
-_NOBODY: Final = bytes(8 * _MOST_WAITING)
 
 
 def _word(place: int) -> property:
@@ -76,7 +70,6 @@ class SharedState:
     prepared = _word(_PREPARED)
     above = _word(_ABOVE)
     failed = _flag(_FAILED)
-    urgent = _flag(_URGENT)
 
     def take_turn(self, process: int) -> tuple[int, int]:
         """Notes that `process` holds the lease. Returns the process that was killed while it held
@@ -90,27 +83,6 @@ class SharedState:
     def end_turn(self) -> None:
         """Notes that the lease is released."""
         self._words[_HOLDER] = 0
-
-    def is_turn(self, turn: int) -> bool:
-        """Returns whether nobody has taken the lease since this turn."""
-        return self._words[_TURN] == turn
-
-    # --- who waits for the lease: a hint, as two processes may have one word ----------------------
-
-    def note_waiting(self, process: int, *, waits: bool) -> None:
-        self._words[_WAITING + process % _MOST_WAITING] = process if waits else 0
-
-    def does_anyone_wait(self) -> bool:
-        return self._map[_WAITING_BYTES] != _NOBODY
-
-    def forget_killed_waiters(self) -> None:
-        """Removes the numbers of processes that were killed while they waited."""
-        words = self._words
-        for place in range(_WAITING, _WAITING + _MOST_WAITING):
-            if (process := words[place]) and not _exists(process):
-                words[place] = 0
-
-    # --- what is published -----------------------------------------------------------------------
 
     def published(self) -> tuple[int, int]:
         """Returns an LMDB commit, and where the log records that follow it end.
@@ -179,13 +151,3 @@ class SharedState:
     def remove(self) -> None:
         """Removes the file. Only for the last process to close the store."""
         self.path.unlink(missing_ok=True)
-
-
-def _exists(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True  # of another user
-    return True
