@@ -67,8 +67,7 @@ def test_an_extra_names_what_its_part_imports_beyond_the_core(
     imported = {PACKAGES.get(name, name) for file in files for name in _imports(file)}
 
     named = {re.split(r"[^\w-]", each)[0] for each in EXTRAS[extra]}
-    by_uvicorn = {"httptools"} if extra == "server" else set()
-    assert named - by_uvicorn == imported - CORE
+    assert named == imported - CORE
 
 
 def test_the_extra_of_strategies_names_what_they_import() -> None:
