@@ -23,7 +23,7 @@ class ModelJob:
     remaining: float = 5
     worker: str = ""
     expires: float = 0
-    noticed: bool = False
+    holder_notified: bool = False
     start: float = 0  # remembered while it depends on others
     entered: tuple[float, ...] = ()  # what its list is ordered by
     tags: list[str] = field(default_factory=list)
@@ -132,7 +132,7 @@ class Model:
             self.held.get(job.worker, {}).pop(job.jid, None)
         if job.state == "failed":
             self.count(job.queue, "failed", -1)
-        job.worker, job.expires, job.noticed = "", 0, False
+        job.worker, job.expires, job.holder_notified = "", 0, False
 
     def _start_if_free(self, job: ModelJob, now: float) -> None:
         if not job.depends and job.state == "depends":
@@ -202,13 +202,13 @@ class Model:
             count = min(count, self.left(now))
         given: list[ModelJob] = []
         for job in [j for j in self.listed(queue, "running") if j.entered[0] <= now][:count]:
-            if not job.noticed or self.grace <= 0:
+            if not job.holder_notified or self.grace <= 0:
                 job.history.append(("timed-out", int(now), {}))
                 self.held[job.worker].pop(job.jid, None)
                 self.count(queue, "retries")
                 self.count_for(job, 2)
-                if not job.noticed and self.grace > 0:
-                    job.noticed = True
+                if not job.holder_notified and self.grace > 0:
+                    job.holder_notified = True
                     job.entered = (now + self.grace,)
                     continue
             job.remaining -= 1
@@ -310,7 +310,7 @@ class Model:
 
     def heartbeat(self, jid: str, worker: str, now: float) -> float:
         job = self._held(jid, worker)
-        job.expires, job.noticed = self._lock_end(job, now), False
+        job.expires, job.holder_notified = self._lock_end(job, now), False
         job.entered = (job.expires,)
         self.held.setdefault(worker, {})[jid] = job.expires
         self.workers[worker] = now

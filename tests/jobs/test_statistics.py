@@ -11,9 +11,9 @@ from holdfast.errors import BadArgument
 from holdfast.jobs.ledger import Ledger
 from holdfast.jobs.statistics import (
     DAY,
-    Measured,
+    DayTimes,
+    add_times,
     bucket_of,
-    counted,
     totals,
 )
 from holdfast.store import Store
@@ -126,9 +126,9 @@ def test_malformed_stats_are_refused(qless: Qless, words: list[str], text: str) 
 # --- histograms ---------------------------------------------------------------------------------
 
 
-def measured(*values: float) -> Measured:
-    *numbers, rest = counted(0, 0.0, 0.0, 0, b"", values)
-    return Measured(struct.pack(">QddI", *numbers) + rest)
+def measured(*values: float) -> DayTimes:
+    *numbers, rest = add_times(0, 0.0, 0.0, 0, b"", values)
+    return DayTimes(struct.pack(">QddI", *numbers) + rest)
 
 
 @pytest.mark.parametrize(

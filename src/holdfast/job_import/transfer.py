@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from holdfast.errors import BadArgument
-from holdfast.jobs.imports import ImportedDay, ImportedJob, ImportedRecurring, combined
+from holdfast.jobs.imports import ImportedDay, ImportedJob, ImportedRecurring, combined_digest
 from holdfast.limits import MAX_REPORTED_PROBLEMS
 
 
@@ -99,14 +99,14 @@ def transfer(source: JobSource, jobs: Any, progress: Callable[[int], None]) -> T
 def _take_over(jobs: Any, page: list[ImportedJob], done: Transfer) -> None:
     taken = jobs.import_jobs(page)
     found = jobs.digest([job.id for job in page])
-    expected = combined(job.digest() for job in page)
+    expected = combined_digest(job.digest() for job in page)
     if found.count != len(page) or found.digest != expected.hex():
         _tell_differences(jobs, page, done)
     done.read += len(page)
     done.imported += taken.imported
     done.present += taken.present
     done.states = dict(Counter(done.states) + Counter(found.states))
-    done.digest = combined([bytes.fromhex(done.digest), bytes.fromhex(found.digest)]).hex()
+    done.digest = combined_digest([bytes.fromhex(done.digest), bytes.fromhex(found.digest)]).hex()
 
 
 def _tell_differences(jobs: Any, page: list[ImportedJob], done: Transfer) -> None:

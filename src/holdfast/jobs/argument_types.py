@@ -87,7 +87,7 @@ def check(method: Callable[..., Any], given: Mapping[str, Any]) -> None:
     """
     for name, fits in _arguments_to_check(method, tuple(map(type, given.values()))):
         if not fits(given[name]):
-            raise _refusal(name, _checks_of(method).by_name[name], given[name])
+            raise _bad_argument(name, _checks_of(method).by_name[name], given[name])
 
 
 @functools.lru_cache(maxsize=1024)
@@ -134,29 +134,29 @@ def _check(
     in_order, by_name, star = checks
     for (name, (fits, _, always_fitting)), value in zip(in_order, args, strict=False):
         if fits is not None and type(value) not in always_fitting and not fits(value):
-            raise _refusal(name, by_name[name], value)
+            raise _bad_argument(name, by_name[name], value)
     for name, value in kwargs.items():
         found = by_name.get(name)
         if found is not None:
             fits, _, always_fitting = found
             if fits is not None and type(value) not in always_fitting and not fits(value):
-                raise _refusal(name, found, value)
+                raise _bad_argument(name, found, value)
     if star is not None and star[1].fits is not None:
         for value in args[len(in_order) :]:
             if not star[1].fits(value):
-                raise _refusal(star[0], star[1], value)
+                raise _bad_argument(star[0], star[1], value)
 
 
 _DURATIONS: Final = {"delay", "interval", "lock_seconds", "offset", "timeout", "unique_for"}
 _IN_SECONDS: Final = "Durations are numbers of seconds: 60, or timedelta(...).total_seconds()."
 
 
-def _refusal(name: str, kind: ArgumentKind, value: Any) -> BadArgument:
+def _bad_argument(name: str, kind: ArgumentKind, value: Any) -> BadArgument:
     hint = _IN_SECONDS if name in _DURATIONS else None
-    return BadArgument.named(name, f"must be {kind.words}, not {_shown(value)}", hint=hint)
+    return BadArgument.named(name, f"must be {kind.words}, not {_printable(value)}", hint=hint)
 
 
-def _shown(value: Any) -> str:
+def _printable(value: Any) -> str:
     try:
         return shortened(ascii(value))
     except Exception:  # an integer of too many digits, or whatever a stranger's `__repr__` raises

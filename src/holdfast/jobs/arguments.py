@@ -250,10 +250,10 @@ def tag_text(tag: Tag) -> str:
 
 def number_text(number: float) -> str:
     """Returns a number as Qless writes it: whole numbers without a decimal point."""
-    return str(plain(number))
+    return str(int_if_whole(number))
 
 
-def plain(number: float) -> float | int:
+def int_if_whole(number: float) -> float | int:
     """Returns `number` as an int if it is whole, so that JSON shows no decimal point."""
     return int(number) if number == int(number) else number
 

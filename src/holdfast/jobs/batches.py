@@ -68,7 +68,7 @@ class BatchOperations:
     def batch(self, id: str) -> Batch | None:
         """Returns the batch with its counts, or None if it does not exist. Reads 5 keys."""
         record = load(self._ledger, check_name(id, "id"))
-        return None if record is None else shown(self._ledger, record)
+        return None if record is None else to_batch(self._ledger, record)
 
     @operation(reads=True)
     def batch_jobs(self, id: str, *, after: str = "", count: int = 25) -> list[str]:
@@ -76,7 +76,7 @@ class BatchOperations:
 
         Reads 1 key for each.
         """
-        return jobs_behind(self._ledger, check_name(id, "id"), after, min(count, JOBS_PER_STEP))
+        return jobs_after(self._ledger, check_name(id, "id"), after, min(count, JOBS_PER_STEP))
 
     @operation()
     def batch_forget(self, id: str) -> bool:
@@ -135,10 +135,10 @@ def close_batch(ledger: "Ledger", id: str, now: float) -> Batch:
         record.closed = now
         _save(ledger, record)
     put_callbacks(ledger, id, now)
-    return shown(ledger, record)
+    return to_batch(ledger, record)
 
 
-def jobs_behind(ledger: "Ledger", id: str, after: str, count: int) -> list[str]:
+def jobs_after(ledger: "Ledger", id: str, after: str, count: int) -> list[str]:
     """Returns up to `count` ids of the batch's jobs, by id, behind `after`."""
     prefix = ledger.keys.batch_jobs_of(id)
     begin, end = below(prefix)
@@ -148,7 +148,7 @@ def jobs_behind(ledger: "Ledger", id: str, after: str, count: int) -> list[str]:
     return [last_part(key, prefix) for key, _ in found]
 
 
-def shown(ledger: "Ledger", record: BatchRecord) -> Batch:
+def to_batch(ledger: "Ledger", record: BatchRecord) -> Batch:
     counts = _counts(ledger, record.id)
     pending = counts["total"] - counts["complete"] - counts["failed"] - counts["canceled"]
     return Batch(
@@ -188,7 +188,7 @@ def put_callbacks(ledger: "Ledger", id: str, now: float) -> None:
     record = load(ledger, id)
     if record is None or record.closed is None or (record.settled_put and record.success_put):
         return
-    batch = shown(ledger, record)
+    batch = to_batch(ledger, record)
     if not batch.is_settled:
         return
     callbacks = []
@@ -203,12 +203,12 @@ def put_callbacks(ledger: "Ledger", id: str, now: float) -> None:
 
         _save(ledger, record)
         for callback in filter(None, callbacks):
-            follower = _as_it_fits(ledger, callback, now)
+            follower = _usable_callback(ledger, callback, now)
             if follower is not None:
                 put(ledger, follower, "", now)
 
 
-def _as_it_fits(ledger: "Ledger", callback: NewJob, now: float) -> NewJob | None:
+def _usable_callback(ledger: "Ledger", callback: NewJob, now: float) -> NewJob | None:
     """Returns the callback without options that are no longer valid; None if its time is over.
 
     A refused callback would undo the completion of the batch's last job, every time it is tried.
@@ -228,7 +228,7 @@ def forget_step(ledger: "Ledger", id: str) -> bool:
     record = load(ledger, check_name(id, "id"))
     if record is None:
         return False
-    if not shown(ledger, record).is_settled:
+    if not to_batch(ledger, record).is_settled:
         raise WrongState(f"batch {id!r} has jobs that are not settled")
     prefix = ledger.keys.batch_jobs_of(id)
     found = list(ledger.tx.scan(*below(prefix), limit=JOBS_PER_STEP))

@@ -29,8 +29,8 @@ from holdfast.limits import MAX_STATS_DAYS, MAX_STATS_NAMES
 if TYPE_CHECKING:
     from holdfast.jobs.ledger import Ledger
 
-By = Literal["all", "class", "tag", "worker"]
-_BYS: Final[tuple[By, ...]] = get_args(By)  # in keys, each is known by its number
+GroupBy = Literal["all", "class", "tag", "worker"]
+_GROUPINGS: Final[tuple[GroupBy, ...]] = get_args(GroupBy)  # in keys, each is known by its number
 _DAY: Final = 86400
 
 _SHORTEST: Final = 0.001  # seconds; what took less is counted together
@@ -66,7 +66,7 @@ class Sketch(msgspec.Struct, array_like=True):
         mean = sum(times) / count
         vk = dist(times, [mean] * count) ** 2  # the sum of the squared deviations
         longest = max(times)
-        return cls(count, mean, vk, longest, _counted_by_bucket(times, longest))
+        return cls(count, mean, vk, longest, _count_by_bucket(times, longest))
 
     def merge(self, other: "Sketch") -> None:
         """Counts all that `other` has counted."""
@@ -141,7 +141,7 @@ class DayRecord(msgspec.Struct, array_like=True):
 decode_record: Final = msgspec.msgpack.Decoder(DayRecord).decode
 
 
-def _counted_by_bucket(times: Sequence[float], longest: float) -> dict[int, int]:
+def _count_by_bucket(times: Sequence[float], longest: float) -> dict[int, int]:
     """Counts times by the number of their bucket: each is a tenth wider than the one before it.
 
     >>> _counted_by_bucket((0, 0.0009, 0.001, 0.0012, 1, 1, 3600, 1e12), 1e12)
@@ -169,25 +169,25 @@ def _middle_of(bucket: int) -> float:
 # before there were notes reads as one without.
 
 
-def with_names(ledger: "Ledger", names: bytes, job: JobRecord, worker: str) -> tuple[bytes, int]:
+def add_names(ledger: "Ledger", names: bytes, job: JobRecord, worker: str) -> tuple[bytes, int]:
     """Returns all names when those of the job are among them, and where these are."""
     tags = b""
     if job.tags and (wanted := ledger.settings().stats_tags):
         kept = [text for text in map(tag_text, job.tags) if text in wanted]
         tags = _encode(kept) if kept else b""
-    packed = _packed[job.klass, worker, tags]
+    packed = _packed_names[job.klass, worker, tags]
     at = names.find(packed)
     return (names, at) if at >= 0 else (names + packed, len(names))
 
 
-def _names(counted: tuple[str, str, bytes]) -> bytes:
+def _pack_names(counted: tuple[str, str, bytes]) -> bytes:
     klass, worker, tags = counted
     parts = klass.encode(), worker.encode(), tags
     packed = _LENGTHS.pack(*map(len, parts)) + b"".join(parts)
     return packed + bytes(-len(packed) & 3)
 
 
-_packed: Final = BoundedCache(_names, entries=1024)
+_packed_names: Final = BoundedCache(_pack_names, entries=1024)
 
 
 def split_notes(flow: bytes) -> tuple[bytes, bytes]:
@@ -199,7 +199,7 @@ def split_notes(flow: bytes) -> tuple[bytes, bytes]:
     return flow[:begin], flow[begin:]
 
 
-def parts_of(notes: bytes) -> tuple[bytes, bytes, int]:
+def split_names(notes: bytes) -> tuple[bytes, bytes, int]:
     """Returns the names in the notes, the notes alone, and how many they are."""
     if not notes:
         return b"", b"", 0
@@ -208,7 +208,7 @@ def parts_of(notes: bytes) -> tuple[bytes, bytes, int]:
     return notes[:names_bytes], notes[names_bytes:end], number
 
 
-def _names_at(notes: bytes, at: int) -> Iterator[tuple[By, str]]:
+def _names_at(notes: bytes, at: int) -> Iterator[tuple[GroupBy, str]]:
     """Yields what a job whose names are at a place is counted under."""
     klass, worker, tags = _LENGTHS.unpack_from(notes, at)
     begin = at + _LENGTHS.size
@@ -223,14 +223,14 @@ def _names_at(notes: bytes, at: int) -> Iterator[tuple[By, str]]:
             yield "tag", tag
 
 
-def _gathered(notes: bytes) -> dict[tuple[By, str], DayRecord]:
+def _records_by_name(notes: bytes) -> dict[tuple[GroupBy, str], DayRecord]:
     """Returns what the notes say of each name; names of the same jobs share one record."""
     if not notes:
         return {}
     names_bytes, number, _ = _unpack_end(notes, len(notes) - _END.size)
     values = struct.unpack_from(">" + number * _NOTE_FORMAT, notes, names_bytes)
     places, columns = values[1::4], (values[0::4], values[2::4], values[3::4])
-    named: dict[tuple[By, str], list[int]] = {}
+    named: dict[tuple[GroupBy, str], list[int]] = {}
     for at in dict.fromkeys(places):
         for name in _names_at(notes, at):
             named.setdefault(name, []).append(at)
@@ -239,47 +239,47 @@ def _gathered(notes: bytes) -> dict[tuple[By, str], DayRecord]:
     for name, own in named.items():
         if tuple(own) not in records:
             chosen = [at in own for at in places]
-            records[tuple(own)] = _record_of(*[[*compress(each, chosen)] for each in columns])
+            records[tuple(own)] = _day_record(*[[*compress(each, chosen)] for each in columns])
         gathered[name] = records[tuple(own)]
     return gathered
 
 
-def _record_of(whys: list[int], waits: list[float], runs: list[float]) -> DayRecord:
+def _day_record(outcomes: list[int], waits: list[float], runs: list[float]) -> DayRecord:
     """Counts what became of jobs, and the times of those that were completed."""
-    failures, retries = whys.count(FAILED), whys.count(LOST)
+    failures, retries = outcomes.count(FAILED), outcomes.count(LOST)
     if failures or retries:
-        completed = [why == COMPLETED for why in whys]
+        completed = [why == COMPLETED for why in outcomes]
         waits, runs = [*compress(waits, completed)], [*compress(runs, completed)]
     return DayRecord(failures, retries, Sketch.of(waits), Sketch.of(runs))
 
 
 def check_notes(flow: bytes) -> None:
     """Reads the notes of a flow; raises if they can't be read."""
-    _gathered(split_notes(flow)[1])
+    _records_by_name(split_notes(flow)[1])
 
 
 # --- records ----------------------------------------------------------------------------------
 
 
-def record_key(keys: QueueKeys, by: By, day: int, name: str) -> bytes:
+def record_key(keys: QueueKeys, by: GroupBy, day: int, name: str) -> bytes:
     return _others_key(keys, by, day) + pack_str(name)
 
 
-def _others_key(keys: QueueKeys, by: By, day: int) -> bytes:
+def _others_key(keys: QueueKeys, by: GroupBy, day: int) -> bytes:
     """Returns the key of the record for names that have none of their own."""
-    return keys.breakdown + pack_int(_BYS.index(by)) + pack_int(day)
+    return keys.breakdown + pack_int(_GROUPINGS.index(by)) + pack_int(day)
 
 
 def count_notes(ledger: "Ledger", keys: QueueKeys, day: int, notes: bytes) -> None:
     """Adds notes to the records of their day. Reads and writes 1 key for each name in them."""
-    for (by, name), found in _gathered(notes).items():
+    for (by, name), found in _records_by_name(notes).items():
         key, record = _record_for(ledger, keys, by, day, name)
         record.merge(found)
         ledger.tx.put(key, _encode(record))
 
 
 def _record_for(
-    ledger: "Ledger", keys: QueueKeys, by: By, day: int, name: str
+    ledger: "Ledger", keys: QueueKeys, by: GroupBy, day: int, name: str
 ) -> tuple[bytes, DayRecord]:
     """Returns where `name` is counted on a day: its own record, or that of all others."""
     key = record_key(keys, by, day, name)
@@ -300,8 +300,8 @@ def _record_for(
 
 def forget_days(ledger: "Ledger", keys: QueueKeys, first: int) -> None:
     """Forgets the records of days before `first`."""
-    for by in _BYS:
-        prefix = keys.breakdown + pack_int(_BYS.index(by))
+    for by in _GROUPINGS:
+        prefix = keys.breakdown + pack_int(_GROUPINGS.index(by))
         old = prefix, prefix + pack_int(max(0, first))
         if any(ledger.tx.scan(*old, limit=1)):
             ledger.tx.clear(*old)
@@ -319,7 +319,7 @@ class BreakdownOperations:
     def stats_by(
         self,
         queue: str,
-        by: By = "class",
+        by: GroupBy = "class",
         *,
         name: str | None = None,
         since: float | None = None,
@@ -348,10 +348,16 @@ class BreakdownOperations:
 
 
 def stats_by(
-    ledger: "Ledger", queue: str, by: By, name: str | None, since: float, until: float, count: int
+    ledger: "Ledger",
+    queue: str,
+    by: GroupBy,
+    name: str | None,
+    since: float,
+    until: float,
+    count: int,
 ) -> StatsTable:
-    if by not in _BYS:
-        raise BadArgument.named("by", f"must be one of {', '.join(_BYS)}, not {by}")
+    if by not in _GROUPINGS:
+        raise BadArgument.named("by", f"must be one of {', '.join(_GROUPINGS)}, not {by}")
     first, last = int(since // _DAY), int(until // _DAY)
     if not 0 <= last - first < MAX_STATS_DAYS:
         raise BadArgument(
@@ -359,8 +365,8 @@ def stats_by(
             f"1 to {MAX_STATS_DAYS} are allowed"
         )
     keys = ledger.keys.queue(queue)
-    found, others = _stored(ledger, keys, by, name, first, last)
-    _add_flow(ledger, keys, by, name, range(first, last + 1), found)
+    found, others = _stored_records(ledger, keys, by, name, first, last)
+    _add_pending_notes(ledger, keys, by, name, range(first, last + 1), found)
     rows = [record.row(each) for each, record in found.items()]
     rows.sort(key=lambda row: (-row.completed - row.failures, row.name))
     rest = others.row("") if others.run.count or others.failures or others.retries else None
@@ -375,21 +381,21 @@ def stats_by(
     )
 
 
-def _stored(
-    ledger: "Ledger", keys: QueueKeys, by: By, name: str | None, first: int, last: int
+def _stored_records(
+    ledger: "Ledger", keys: QueueKeys, by: GroupBy, name: str | None, first: int, last: int
 ) -> tuple[dict[str, DayRecord], DayRecord]:
     """Returns the records of some days, merged by name, and that of all names without any."""
     found: dict[str, DayRecord] = {}
     others = DayRecord()
-    for key, value in _pairs(ledger, keys, by, name, first, last):
+    for key, value in _stored_pairs(ledger, keys, by, name, first, last):
         _, _, *names = unpack(key, len(keys.breakdown))
         record = found.setdefault(names[0], DayRecord()) if names else others
         record.merge(decode_record(value))
     return found, others
 
 
-def _pairs(
-    ledger: "Ledger", keys: QueueKeys, by: By, name: str | None, first: int, last: int
+def _stored_pairs(
+    ledger: "Ledger", keys: QueueKeys, by: GroupBy, name: str | None, first: int, last: int
 ) -> Iterator[tuple[bytes, bytes]]:
     if name is None:
         yield from ledger.tx.scan(
@@ -402,10 +408,10 @@ def _pairs(
             yield key, value
 
 
-def _add_flow(
+def _add_pending_notes(
     ledger: "Ledger",
     keys: QueueKeys,
-    by: By,
+    by: GroupBy,
     name: str | None,
     days: range,
     found: dict[str, DayRecord],
@@ -414,6 +420,6 @@ def _add_flow(
     flow = ledger.tx.get(keys.ended)
     if flow is None or int.from_bytes(flow[:8], "big", signed=True) not in days:
         return
-    for (kind, each), record in _gathered(split_notes(flow)[1]).items():
+    for (kind, each), record in _records_by_name(split_notes(flow)[1]).items():
         if kind == by and name in (None, each):
             found.setdefault(each, DayRecord()).merge(record)

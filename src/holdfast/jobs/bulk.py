@@ -21,9 +21,9 @@ from holdfast.jobs.cancellation import cancel_jobs
 from holdfast.jobs.failures import requeue_failed
 from holdfast.jobs.layout import below
 from holdfast.jobs.ledger import Ledger
-from holdfast.jobs.puts import Kept, new_jid, put
+from holdfast.jobs.puts import KeepData, new_jid, put
 from holdfast.jobs.records import COMPLETE, FAILED, SCHEDULED, JobRecord, NewJob, Tag
-from holdfast.jobs.search import JobSearch, first_place, read_cursor, walk
+from holdfast.jobs.search import JobSearch, first_position, next_jobs, read_cursor
 from holdfast.limits import BULK_ACTION_KEPT_SECONDS, JOBS_PER_STEP, MAX_BULK_ACTIONS, MAX_JOB_TAGS
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class BulkOperations:
     @operation(reads=True)
     def bulks(self) -> list[BulkAction]:
         """Returns all bulk actions that run or ended within a week. Reads 1 key for each."""
-        return kept(self._ledger)
+        return recent_actions(self._ledger)
 
 
 # --- how it is done ---------------------------------------------------------------------------
@@ -124,7 +124,7 @@ def load(ledger: Ledger, id: str) -> BulkAction | None:
     return None if value is None else decode(value)
 
 
-def kept(ledger: Ledger) -> list[BulkAction]:
+def recent_actions(ledger: Ledger) -> list[BulkAction]:
     """Returns all actions that run or ended lately."""
     found = ledger.tx.scan(*below(ledger.keys.bulk_actions), limit=MAX_BULK_ACTIONS)
     return [decode(value) for _, value in found]
@@ -156,7 +156,8 @@ def start(
     kept = sum(1 for _ in ledger.tx.scan(*below(ledger.keys.bulk_actions), limit=MAX_BULK_ACTIONS))
     if kept == MAX_BULK_ACTIONS:
         raise BadArgument(
-            f"{kept} bulk actions are kept already", hint="Finished ones are removed after a week."
+            f"{kept} bulk actions are kept already",
+            hint="Finished ones are removed after a week.",
         )
     record = BulkAction(
         id=new_jid(now) if id is None else check_name(id, "id"),
@@ -166,7 +167,7 @@ def start(
         tag=tag,
         priority=priority,
         started=now,
-        of=first_place(ledger, search).of,
+        of=first_position(ledger, search).of,
     )
     if load(ledger, record.id) is not None:
         raise BadArgument.named("id", f"is that of another bulk action: {record.id}")
@@ -197,17 +198,18 @@ def step(ledger: Ledger, record: BulkAction, now: float) -> BulkAction:
     """Applies the action to those of the next `JOBS_PER_STEP` jobs that match."""
     if record.state != "running":
         return record
-    place = read_cursor(record.cursor) if record.cursor else first_place(ledger, record.search)
+    search = record.search
+    position = read_cursor(record.cursor) if record.cursor else first_position(ledger, search)
     # All are found before the first is changed: a change moves jobs in the lists being searched.
-    found = [job.jid for job in walk(ledger, record.search, place, JOBS_PER_STEP) if job]
+    found = [job.jid for job in next_jobs(ledger, search, position, JOBS_PER_STEP) if job]
     changed = _change_all(ledger, record, found, now)
     record = msgspec.structs.replace(
         record,
-        searched=place.searched,
-        of=max(record.of, place.searched),
+        searched=position.searched,
+        of=max(record.of, position.searched),
         changed=record.changed + changed,
         passed_over=record.passed_over + len(found) - changed,
-        cursor=place.text(),
+        cursor=position.text(),
     )
     return _end(ledger, record, "done", now) if record.cursor is None else _save(ledger, record)
 
@@ -252,9 +254,9 @@ def _change(ledger: Ledger, record: BulkAction, job: JobRecord, now: float) -> b
             requeue_failed(ledger, job, job.queue, now)
         case "move" if record.queue and job.state != COMPLETE and job.queue != record.queue:
             _move(ledger, job, record.queue, now)
-        case "tag" if record.tag is not None and _lacks(job, record.tag):
+        case "tag" if record.tag is not None and _can_take(job, record.tag):
             tags.add_tags(ledger, job.jid, [record.tag], now)
-        case "untag" if record.tag is not None and _carries(job, record.tag):
+        case "untag" if record.tag is not None and _has_tag(job, record.tag):
             tags.remove_tags(ledger, job.jid, [record.tag])
         case "priority" if record.priority is not None and job.priority != record.priority:
             tracking.set_priority(ledger, job.jid, record.priority)
@@ -268,14 +270,14 @@ def _change(ledger: Ledger, record: BulkAction, job: JobRecord, now: float) -> b
 
 
 def _move(ledger: Ledger, job: JobRecord, queue: str, now: float) -> None:
-    put(ledger, NewJob(queue=queue, id=job.jid, klass=job.klass, data=Kept), "", now)
+    put(ledger, NewJob(queue=queue, id=job.jid, klass=job.klass, data=KeepData), "", now)
 
 
-def _lacks(job: JobRecord, tag: Tag) -> bool:
-    return not _carries(job, tag) and len(job.tags) < MAX_JOB_TAGS
+def _can_take(job: JobRecord, tag: Tag) -> bool:
+    return not _has_tag(job, tag) and len(job.tags) < MAX_JOB_TAGS
 
 
-def _carries(job: JobRecord, tag: Tag) -> bool:
+def _has_tag(job: JobRecord, tag: Tag) -> bool:
     return tag_text(tag) in map(tag_text, job.tags)
 
 

@@ -32,10 +32,10 @@ Move: TypeAlias = "Callable[[Ledger, QueueKeys, bytes, bytes, float], bool]"
 
 def was_set_back(queue: QueueRecord, clock: float) -> bool:
     """Returns whether the store's clock is behind the latest time that the queue has recorded."""
-    return clock < queue.looked - CLOCK_AHEAD_SECONDS
+    return clock < queue.clock_at_wake - CLOCK_AHEAD_SECONDS
 
 
-def set_right(ledger: "Ledger", keys: QueueKeys, now: float) -> QueueRecord:
+def repair_times(ledger: "Ledger", keys: QueueKeys, now: float) -> QueueRecord:
     """Moves entries that were dated ahead to the right time, and returns the queue's record.
 
     Moves at most `JOBS_PER_STEP` of each list in a transaction; the next call moves the rest.
@@ -47,8 +47,8 @@ def set_right(ledger: "Ledger", keys: QueueKeys, now: float) -> QueueRecord:
         moved = sum(move(ledger, keys, key, value, now) for key, value in found)
         is_done = is_done and moved < JOBS_PER_STEP
     queue = ledger.queue(keys)
-    looked = ledger.tx.now if is_done else queue.looked
-    queue = replace(queue, wake=lists.next_wake(ledger, keys), looked=looked)
+    clock = ledger.tx.now if is_done else queue.clock_at_wake
+    queue = replace(queue, wake=lists.next_wake(ledger, keys), clock_at_wake=clock)
     ledger.save_queue(keys, queue)
     ledger.announce_ready(
         keys

@@ -62,7 +62,7 @@ def _is_listed(ledger: Ledger, job: JobRecord) -> bool:
     """
     return (
         job.state == RUNNING
-        and not job.noticed
+        and not job.holder_notified
         and job.expires > ledger.tx.now
         and job.time > ledger.tx.now - ledger.settings().worker_age
         and ledger.tx.get(ledger.keys.worker(job.worker).seen) is not None
@@ -85,7 +85,7 @@ def _job(ledger: Ledger, key: bytes, value: bytes, begin: int) -> Iterator[str]:
     for tag, since in zip(map(tag_text, job.tags), job.tagged, strict=True):
         if get(keys.tagged_at(tag, since, job.jid)) is None:
             yield f"job {job.jid}: the list of tag {tag!r} lacks it"
-    for throttle in job.holds:
+    for throttle in job.held_throttles:
         if get(keys.holder(throttle, job.jid)) is None:
             yield f"job {job.jid}: throttle {throttle!r} does not know that it is held"
     if job.rate_waits and read_counter(get(keys.rate_waiters(job.queue, job.rate_key))) < 1:
@@ -165,7 +165,7 @@ def _dependency(ledger: Ledger, key: bytes, value: bytes, begin: int) -> Iterato
 def _holder(ledger: Ledger, key: bytes, value: bytes, begin: int) -> Iterator[str]:
     throttle, jid = unpack(key, begin)
     job = ledger.job(jid)
-    if job is None or throttle not in job.holds:
+    if job is None or throttle not in job.held_throttles:
         yield f"throttle {throttle!r}: job {jid} is said to hold it, and does not"
 
 
@@ -189,7 +189,7 @@ def _batch(ledger: Ledger, key: bytes, value: bytes, begin: int) -> Iterator[str
     record = batches.decode(value)
     if record.id != id:
         yield f"batch {id!r}: its record is that of {record.id!r}"
-    found = batches.shown(ledger, record)
+    found = batches.to_batch(ledger, record)
     if min(found.total, found.complete, found.failed, found.canceled, found.pending) < 0:
         yield f"batch {id!r}: counts more outcomes than jobs"
 

@@ -20,9 +20,9 @@ def enter_failed(ledger: "Ledger", job: JobRecord, failure: Failure, now: float)
     if queue is None or queue == job.queue:
         lists.enter_failed(ledger, job, failure, now)
         return
-    statistics.note_failure(ledger, ledger.keys.queue(job.queue), job, now)
+    statistics.count_failure(ledger, ledger.keys.queue(job.queue), job, now)
     keys = ledger.keys.queue(queue)
-    ledger.log_about(job.jid, keys.put_event)
+    ledger.log_job_event(job.jid, keys.put_event)
     job.origin = job.origin or job.queue
     job.queue = queue
     job.failure = failure

@@ -37,7 +37,7 @@ def drop(ledger: Ledger, job: JobRecord, now: float) -> None:
     """Removes a job that did not start in time; one that others depend on fails instead."""
     keys = ledger.keys.queue(job.queue)
     statistics.tally(ledger, keys, "expired", statistics.day_of(now))
-    ledger.log_for_waiters({"jid": job.jid, "event": "expired", "queue": job.queue})
+    ledger.log_quietly({"jid": job.jid, "event": "expired", "queue": job.queue})
     lists.leave(ledger, job, now)
     if dependencies.dependents_of(ledger, job):
         message = f"the job did not start by {job.start_by:.3f}"

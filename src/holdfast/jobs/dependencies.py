@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def dependents_of(ledger: "Ledger", job: JobRecord) -> list[str]:
     """Returns the jobs that wait for the job, ascending."""
-    if not job.needed:
+    if not job.has_dependents:
         return []
     prefix = ledger.keys.dependents_of(job.jid)
     return [last_part(key, prefix) for key, _ in ledger.tx.scan(*below(prefix))]
@@ -60,22 +60,22 @@ def depend(ledger: "Ledger", job: JobRecord, jids: list[str]) -> None:
         other = ledger.job(jid)
         if other is None or other.state == COMPLETE:
             continue
-        if not other.needed:
-            other.needed = True
+        if not other.has_dependents:
+            other.has_dependents = True
             ledger.save(other)
         tx.put(keys.dependent(jid, job.jid), b"")
         tx.put(keys.dependency(job.jid, jid), b"")
         job.unmet += 1
-    if job.needed and job.unmet:
-        _refuse_circle(ledger, job)
+    if job.has_dependents and job.unmet:
+        _refuse_cycle(ledger, job)
 
 
-def _refuse_circle(ledger: "Ledger", job: JobRecord) -> None:
+def _refuse_cycle(ledger: "Ledger", job: JobRecord) -> None:
     """Raises if the job would wait for itself; only one that others wait for can close a cycle."""
     seen: set[str] = set()
-    ahead = dependencies_of(ledger, job)
-    while ahead:
-        jid = ahead.pop()
+    to_visit = dependencies_of(ledger, job)
+    while to_visit:
+        jid = to_visit.pop()
         if jid == job.jid:
             raise CircularDependency.of(jid)
         if jid in seen:
@@ -87,7 +87,7 @@ def _refuse_circle(ledger: "Ledger", job: JobRecord) -> None:
             )
         other = ledger.job(jid)
         if other is not None:
-            ahead += dependencies_of(ledger, other)
+            to_visit += dependencies_of(ledger, other)
 
 
 def forget(ledger: "Ledger", job: JobRecord, jid: str) -> None:
@@ -125,15 +125,15 @@ def refuse_missing_dependents(
 def with_dependents(ledger: "Ledger", jids: Iterable[str]) -> list[str]:
     """Returns `jids` and all jobs that depend on them, directly or through others."""
     found: dict[str, None] = {}
-    ahead = list(jids)
-    while ahead:
-        jid = ahead.pop()
+    to_visit = list(jids)
+    while to_visit:
+        jid = to_visit.pop()
         if jid in found:
             continue
         found[jid] = None
         job = ledger.job(jid)
-        if job is not None and job.needed and job.state != COMPLETE:
-            ahead += dependents_of(ledger, job)
+        if job is not None and job.has_dependents and job.state != COMPLETE:
+            to_visit += dependents_of(ledger, job)
     return list(found)
 
 
@@ -143,9 +143,9 @@ def release_dependents(ledger: "Ledger", job: JobRecord, now: float) -> None:
         other = ledger.job(jid)
         assert other is not None
         forget(ledger, other, job.jid)
-        start_if_free(ledger, other, now)
+        start_if_unblocked(ledger, other, now)
         ledger.save(other)
-    job.needed = False
+    job.has_dependents = False
 
 
 def release_parent(ledger: "Ledger", job: JobRecord, now: float) -> None:
@@ -153,11 +153,11 @@ def release_parent(ledger: "Ledger", job: JobRecord, now: float) -> None:
     parent = ledger.job(job.parent)
     if parent is not None:
         forget(ledger, parent, job.jid)
-        start_if_free(ledger, parent, now)
+        start_if_unblocked(ledger, parent, now)
         ledger.save(parent)
 
 
-def start_if_free(ledger: "Ledger", job: JobRecord, now: float) -> None:
+def start_if_unblocked(ledger: "Ledger", job: JobRecord, now: float) -> None:
     """Starts a blocked job that waits for nobody any more, at the time it was put for."""
     if job.unmet or job.state != DEPENDS:  # the seed's Fail may have failed it while it was blocked
         return
@@ -192,7 +192,7 @@ def depend_off(ledger: "Ledger", jid: str, jids: list[str] | None, now: float) -
     job = blocked_job(ledger, jid)
     for other in dependencies_of(ledger, job) if jids is None else jids:
         forget(ledger, job, other)
-    start_if_free(ledger, job, now)
+    start_if_unblocked(ledger, job, now)
     ledger.save(job)
 
 

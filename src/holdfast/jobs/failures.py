@@ -13,7 +13,7 @@ from holdfast.jobs import dependencies, lists
 from holdfast.jobs.arguments import check_name, tag_text
 from holdfast.jobs.layout import below, last_part, time_and_jid
 from holdfast.jobs.records import FAILED, DeadLetters, JobPage, JobRecord, Tag
-from holdfast.jobs.views import shown
+from holdfast.jobs.views import to_job
 from holdfast.keys import unpack
 from holdfast.limits import JOBS_PER_STEP
 
@@ -102,7 +102,7 @@ class FailureOperations:
                 break
             if (match or Match()).fits(job, failed_at):
                 found.append(job)
-        return DeadLetters(jobs=tuple(shown(ledger, job) for job in found), cursor=following)
+        return DeadLetters(jobs=tuple(to_job(ledger, job) for job in found), cursor=following)
 
     @operation(local=True)
     def retry_step(

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import UnknownJob
-from holdfast.jobs.breakdown import By
+from holdfast.jobs.breakdown import GroupBy
 from holdfast.jobs.records import Job, QueueCounts, QueueStats, StatsTable
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class QueueHandle:
         """Returns the statistics of a day; see `Jobs.stats`."""
         return self._jobs.stats(self.name, date)
 
-    def stats_by(self, by: By = "class", **options: Any) -> StatsTable:
+    def stats_by(self, by: GroupBy = "class", **options: Any) -> StatsTable:
         """Returns the statistics by class, tag or worker; see `Jobs.stats_by`."""
         return self._jobs.stats_by(self.name, by, **options)
 

@@ -45,12 +45,12 @@ def popped_entry(keys: WorkerKeys, worker: str, now: float) -> bytes:
 
 def done_entry(keys: QueueKeys, now: float) -> bytes:
     """Returns the entry of a job that is completed; the same bytes for a whole second."""
-    begin, entry = keys.last_done
+    begin, entry = keys.last_done_entry
     age = now - begin
     if age < 0.0 or age >= 1.0:
         second = int(now)
         entry = _encode(HistoryEntry("done", second))
-        keys.last_done = float(second), entry
+        keys.last_done_entry = float(second), entry
     return entry
 
 
@@ -61,7 +61,7 @@ def history_of(job: JobRecord) -> tuple[HistoryEntry, ...]:
     return _decode(head + job.history)
 
 
-def original_history_of(job: JobRecord) -> tuple[HistoryEntry, ...]:
+def qless_history_of(job: JobRecord) -> tuple[HistoryEntry, ...]:
     """Returns all entries that Qless writes too; its clients know no others."""
     return tuple(
         entry

@@ -187,7 +187,7 @@ class ImportOperations:
         """
         check_jobs_count(len(ids))
         found = [job for job in self._ledger.jobs(list(ids)) if job is not None]
-        whole = combined(
+        whole = combined_digest(
             _digest(
                 job.jid,
                 job.klass,
@@ -212,7 +212,7 @@ def _digest(
     return hashlib.sha256(_encode_json(parts)).digest()
 
 
-def combined(digests: Iterable[bytes]) -> bytes:
+def combined_digest(digests: Iterable[bytes]) -> bytes:
     """Returns a digest of all `digests`, the same in any order."""
     whole = 0
     for each in digests:
@@ -263,7 +263,7 @@ def _record_of(ledger: "Ledger", new: ImportedJob) -> JobRecord:
         priority=new.priority + 0.0,
         retries=float(new.retries),
         remaining=float(new.remaining),
-        failure=_shortened(new.failure),
+        failure=_with_short_message(new.failure),
         spawned_from=new.spawned_from,
         tracked=new.tracked,
         timeout=float(new.timeout),
@@ -279,7 +279,7 @@ def _record_of(ledger: "Ledger", new: ImportedJob) -> JobRecord:
     return job
 
 
-def _shortened(failure: Failure | None) -> Failure | None:
+def _with_short_message(failure: Failure | None) -> Failure | None:
     if failure is None:
         return None
     group = check_name(failure.group, "group")

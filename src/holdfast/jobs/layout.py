@@ -185,18 +185,19 @@ class QueueKeys:
         "blocked",
         "breakdown",
         "completed_event",
+        "default_work",
         "depends",
         "ended",
         "ended_flow",
-        "front",
-        "is_named",
-        "last_done",
+        "front_work",
+        "has_valid_name",
+        "last_done_entry",
         "last_entry",
         "last_record",
         "locks",
         "name",
+        "normal_work",
         "other",
-        "plain",
         "popped",
         "popped_flow",
         "put_event",
@@ -208,7 +209,6 @@ class QueueKeys:
         "statistics",
         "tallies",
         "totals",
-        "usual",
         "work",
         "work_counts",
         "work_end",
@@ -217,9 +217,9 @@ class QueueKeys:
     def __init__(self, space: bytes, base: bytes, name: str) -> None:
         packed = pack_str(name)
         self.name = name
-        self.is_named = is_name(name)
+        self.has_valid_name = is_name(name)
         self.last_entry = _NOT_YET  # of the history of a job that was put, and its second
-        self.last_done = _NOT_YET  # the same of one that was completed
+        self.last_done_entry = _NOT_YET  # the same of one that was completed
         self.last_record: tuple[bytes | None, QueueRecord] = None, QueueRecord()
         self.popped_flow: Any = _NO_FLOW  # the last that was written, decoded; see statistics.py
         self.ended_flow: Any = _NO_FLOW
@@ -244,9 +244,9 @@ class QueueKeys:
         self.depends = base + pack_int(Code.BLOCKED) + packed
         self.recurring = base + pack_int(Code.RECURRING_DUE) + packed
         self.work = base + pack_int(Code.WORK) + packed
-        self.front = self.work + pack_int(0) + pack_float_desc(0.0)
-        self.usual = self.work + pack_int(1)
-        self.plain = self.usual + pack_float_desc(0.0)
+        self.front_work = self.work + pack_int(0) + pack_float_desc(0.0)
+        self.normal_work = self.work + pack_int(1)
+        self.default_work = self.normal_work + pack_float_desc(0.0)
         self.work_end = self.work + b"\xff"
 
     def lock(self, expires: float, jid: str) -> bytes:
@@ -263,7 +263,7 @@ class QueueKeys:
 
     def line(self, priority: float) -> bytes:
         """Returns the prefix of the work list's entries of a priority; time and arrival follow."""
-        return self.usual + pack_float_desc(priority)
+        return self.normal_work + pack_float_desc(priority)
 
     def summary(self, day: int, kind: str) -> bytes:
         return self.statistics + pack_int(day) + pack_str(kind)
@@ -278,11 +278,11 @@ class QueueKeys:
 class WorkerKeys:
     """The keys of one worker, packed once."""
 
-    __slots__ = ("held", "is_named", "last_entry", "seen")
+    __slots__ = ("has_valid_name", "held", "last_entry", "seen")
 
     def __init__(self, base: bytes, name: str) -> None:
         packed = pack_str(name)
-        self.is_named = is_name(name)
+        self.has_valid_name = is_name(name)
         self.last_entry = _NOT_YET  # of the history of what it pops, and its second
         self.seen = base + pack_int(Code.WORKER) + packed
         self.held = base + pack_int(Code.WORKER_JOB) + packed

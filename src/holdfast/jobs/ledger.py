@@ -36,7 +36,7 @@ from holdfast.limits import (
 )
 
 LOG: Final = "jobs.log"
-WAITERS: Final = f"{LOG}.quiet"  # subscribers to topics that begin with `LOG` get these too
+QUIET_LOG: Final = f"{LOG}.quiet"  # subscribers to topics that begin with `LOG` get these too
 READY: Final = layout.READY
 WORKER: Final = "jobs.worker."
 TRACKED: Final = "jobs.tracked."
@@ -86,7 +86,7 @@ class Ledger:
         value = self.tx.get(key)
         return None if value is None else _decode_job(value)
 
-    def take_job(self, key: bytes) -> JobRecord | None:
+    def job_to_update(self, key: bytes) -> JobRecord | None:
         """Returns the job at a key, for a caller that will write it back."""
         value = self.tx.get(key)
         if value is None:
@@ -187,9 +187,9 @@ class Ledger:
         """Makes sure that the queue's timers are checked no later than at `wake`."""
         queue = self.queue(keys)
         # A clock that has jumped ahead is noted too: once it is set back, the queue needs repair.
-        if wake < queue.wake or self.tx.now > queue.looked + CLOCK_AHEAD_SECONDS:
+        if wake < queue.wake or self.tx.now > queue.clock_at_wake + CLOCK_AHEAD_SECONDS:
             queue.wake = min(wake, queue.wake)
-            queue.looked = max(queue.looked, self.tx.now)
+            queue.clock_at_wake = max(queue.clock_at_wake, self.tx.now)
             self.tx.put(keys.record, encode(queue))
 
     def pair(self, key: bytes) -> tuple[int, int]:
@@ -235,13 +235,13 @@ class Ledger:
         """Publishes `event`; Qless clients compare the text, so the order of its keys counts."""
         self.tx.after_commit(Notice(LOG, _encode_json(event)))
 
-    def log_about(self, jid: str, rest: bytes) -> None:
+    def log_job_event(self, jid: str, rest: bytes) -> None:
         """Publishes an event whose text after the jid is `rest`."""
         self.tx.after_commit(Notice(LOG, b'{"jid":' + _encode_json(jid) + rest, self.tx.space))
 
-    def log_for_waiters(self, event: dict[str, Any]) -> None:
+    def log_quietly(self, event: dict[str, Any]) -> None:
         """Publishes `event` to callers that wait for a job, but on no channel of Qless."""
-        self.tx.after_commit(Notice(WAITERS, _encode_json(event)))
+        self.tx.after_commit(Notice(QUIET_LOG, _encode_json(event)))
 
     def notify_worker(self, worker: str, event: dict[str, Any]) -> None:
         """Publishes `event` to a worker."""

@@ -81,13 +81,13 @@ def enter_work(
         keys = ledger.keys.queue(job.queue)
     if queue is None:
         queue = ledger.read_queue(keys)
-    line = keys.plain
+    line = keys.default_work
     if front:
-        line = keys.front
+        line = keys.front_work
     elif job.priority:
         line = keys.line(job.priority)
     job.state = STALLED if front else WAITING
-    job.place = last_place(ledger, keys, line, time, queue)
+    job.place = place_in_work_list(ledger, keys, line, time, queue)
     packed_jid = pack_str(job.jid)
     if pairs is None:
         tx.put(job.place, packed_jid)
@@ -99,7 +99,7 @@ def enter_work(
     return packed_jid
 
 
-def last_place(
+def place_in_work_list(
     ledger: "Ledger", keys: QueueKeys, line: bytes, time: float, queue: QueueRecord
 ) -> bytes:
     """Returns the place behind all in `line`, those of one priority, that entered at `time` or
@@ -108,14 +108,14 @@ def last_place(
     place = entry + _FIRST
     # Two jobs rarely enter at the same time. If none did at `time` or later, at most one job has
     # entered at `time`, and one read finds it without a scan.
-    if time <= queue.crowded or ledger.tx.get(place) is not None:
-        place = _place_behind_others(ledger, entry)
-        if time > queue.crowded:
-            ledger.save_queue(keys, replace(queue, crowded=time))
+    if time <= queue.last_shared_time or ledger.tx.get(place) is not None:
+        place = _place_after_others(ledger, entry)
+        if time > queue.last_shared_time:
+            ledger.save_queue(keys, replace(queue, last_shared_time=time))
     return place
 
 
-def _place_behind_others(ledger: "Ledger", entry: bytes) -> bytes:
+def _place_after_others(ledger: "Ledger", entry: bytes) -> bytes:
     """Returns the place of a job that enters at a time at which others may have entered."""
     arrivals = ledger.arrivals
     if arrivals is None:
@@ -135,13 +135,13 @@ def enter_schedule(ledger: "Ledger", job: JobRecord, start: float) -> None:
     keys = ledger.keys.queue(job.queue)
     job.state = SCHEDULED
     job.place = keys.start(start, job.jid)
-    note_priority(ledger, job)
+    store_priority(ledger, job)
     ledger.tx.add(keys.blocked, LOW)
     ledger.schedule_queue_check(keys, start)
     ledger.announce_ready(keys)  # those who wait for a job wait no longer than until it starts
 
 
-def note_priority(ledger: "Ledger", job: JobRecord) -> None:
+def store_priority(ledger: "Ledger", job: JobRecord) -> None:
     """Writes the priority of a scheduled job beside its start, where `move_due` looks for it."""
     ledger.tx.put(job.place, pack_priority(job.priority))
 
@@ -157,7 +157,7 @@ def enter_blocked(ledger: "Ledger", job: JobRecord, now: float) -> None:
 def enter_failed(ledger: "Ledger", job: JobRecord, failure: Failure, now: float) -> None:
     """Puts the job, which has left its list, into a failure group and counts the failure."""
     keys = ledger.keys.queue(job.queue)
-    statistics.note_failure(ledger, keys, job, now)
+    statistics.count_failure(ledger, keys, job, now)
     job.state = FAILED
     job.worker = ""
     job.expires = 0.0
@@ -252,7 +252,7 @@ def unlock(ledger: "Ledger", job: JobRecord, now: float) -> None:
 
 def free_throttle_slots(ledger: "Ledger", job: JobRecord, now: float) -> None:
     """Lets other jobs use the throttle slots that the lock occupied."""
-    if job.holds:
+    if job.held_throttles:
         for throttle in throttle_slots.release(ledger, job, now):
             admit(ledger, throttle, now)
     settings = ledger.settings()
@@ -277,7 +277,7 @@ def admit(ledger: "Ledger", name: str, now: float) -> int:
         assert job is not None
         ledger.tx.delete(key)
         ledger.tx.add(ledger.keys.queue(job.queue).other, -LOW)
-        job.aside = ""
+        job.waits_for_throttle = ""
         enter_work(ledger, job, job.time)
         ledger.save(job)
     record.waiting -= len(waiters)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def held_job(ledger: "Ledger", key: bytes, jid: str, worker: str, lock: int | None) -> JobRecord:
     """Returns the job at `key` if `worker` holds it, by the lock number `lock` if one is given."""
-    job = ledger.take_job(key)
+    job = ledger.job_to_update(key)
     # A pop checked the holder's name, so only a name that differs has to be checked.
     if (
         job is not None
@@ -57,11 +57,11 @@ def heartbeat(
     tx.delete(job.place)
     job.place = place = keys.locks + pack_float(expires) + packed_jid
     tx.put(place, b"")
-    if expires < job.expires or job.noticed:  # the end of a grace period may be later, too
+    if expires < job.expires or job.holder_notified:  # the end of a grace period may be later, too
         ledger.schedule_queue_check(keys, expires)
     job.expires = expires
-    if job.noticed:
-        job.noticed = False
+    if job.holder_notified:
+        job.holder_notified = False
     if data is not None:
         ledger.set_data(job, data)
     tx.put(key, encode(job))
@@ -85,7 +85,7 @@ def timeout(ledger: "Ledger", jids: Iterable[str], now: float) -> None:
         ledger.notify_worker_and_log(
             job.worker, {"jid": job.jid, "event": "lock_lost", "worker": job.worker}
         )
-        _hand_back(ledger, job, now)
+        _return_to_front(ledger, job, now)
 
 
 def held(ledger: "Ledger", jid: str, worker: str, lock: int | None) -> JobRecord:
@@ -95,10 +95,10 @@ def held(ledger: "Ledger", jid: str, worker: str, lock: int | None) -> JobRecord
 
 def release(ledger: "Ledger", jid: str, worker: str, now: float, lock: int | None) -> None:
     """Like `timeout`, but called by the holder, which needs no notice."""
-    _hand_back(ledger, held_job(ledger, ledger.keys.job(jid), jid, worker, lock), now)
+    _return_to_front(ledger, held_job(ledger, ledger.keys.job(jid), jid, worker, lock), now)
 
 
-def _hand_back(ledger: "Ledger", job: JobRecord, now: float) -> None:
+def _return_to_front(ledger: "Ledger", job: JobRecord, now: float) -> None:
     """Moves a running job to the front of its queue; that uses up no retry."""
     ledger.add_to_history(job, "timed-out", now)
     lists.leave(ledger, job, now)

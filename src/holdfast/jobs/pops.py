@@ -39,7 +39,7 @@ from holdfast.jobs.layout import (
     until,
 )
 from holdfast.jobs.records import FAILED, NEVER, RUNNING, Failure, Job, JobRecord, QueueRecord
-from holdfast.jobs.views import all_shown
+from holdfast.jobs.views import to_jobs
 from holdfast.keys import pack_float, pack_str, unpack
 from holdfast.limits import JOBS_PER_STEP, MAX_JOBS_PER_CALL, MAX_POPPED_BYTES
 
@@ -83,7 +83,7 @@ class PopOperations:
         ledger = self._ledger
         time = ledger.tx.now if now is None else check_time(now)
         expires = None if lock_seconds is None else time + lock_seconds
-        return all_shown(ledger, pop(ledger, queue, worker, count, time, expires))
+        return to_jobs(ledger, pop(ledger, queue, worker, count, time, expires))
 
     @operation()
     def peek(self, queue: str, count: int = 1, *, now: float | None = None) -> list[Job]:
@@ -92,7 +92,7 @@ class PopOperations:
         Starts jobs that are due, so it may write. Reads 2 keys for each job, and 3 more.
         """
         jobs = peek(self._ledger, check_queue(queue), count, self._ledger.time(now))
-        return all_shown(self._ledger, jobs)
+        return to_jobs(self._ledger, jobs)
 
 
 # --- pop --------------------------------------------------------------------------------------
@@ -109,24 +109,24 @@ def pop(
     grace_period: float | None = None,
 ) -> list[JobRecord]:
     """Takes up to `count` jobs; `expires` and `grace_period` replace what is configured."""
-    worker_keys = ledger.keys.worker_seen(worker)
-    if worker_keys is None or not worker_keys.is_named:
+    worker_keys = ledger.keys.cached_worker(worker)
+    if worker_keys is None or not worker_keys.has_valid_name:
         worker_keys = ledger.keys.worker(check_name(worker, "worker"))
     if count > MAX_JOBS_PER_CALL:
         check_jobs_count(count)
-    keys = ledger.keys.queue_seen(queue)
-    if keys is None or not keys.is_named:
+    keys = ledger.keys.cached_queue(queue)
+    if keys is None or not keys.has_valid_name:
         keys = ledger.keys.queue(check_name(queue, "queue"))
     record = ledger.read_queue(keys)
     if record.paused:
         return []
-    if ledger.tx.now < record.looked and clock_repair.was_set_back(record, ledger.tx.now):
-        record = clock_repair.set_right(ledger, keys, now)
+    if ledger.tx.now < record.clock_at_wake and clock_repair.was_set_back(record, ledger.tx.now):
+        record = clock_repair.repair_times(ledger, keys, now)
     settings = ledger.settings()
     rate = None
     if settings.given:
         if (limit := settings.concurrency_of(queue)) > 0:
-            count = min(count, limit - _running(ledger, keys, now, limit))
+            count = min(count, limit - _count_running(ledger, keys, now, limit))
         rate = settings.rate_of(queue)
         if rate is not None and count > 0:
             count = min(count, rates.left(ledger, rate, now, queue)[0])
@@ -136,7 +136,7 @@ def pop(
     if expires is None:
         expires = now + (settings.heartbeat_of(queue) if settings.given else settings.heartbeat)
     jobs: list[JobRecord] = []
-    answer = _AnswerSize(ledger) if count > 1 else None
+    answer = _AnswerBudget(ledger) if count > 1 else None
     is_due = now >= record.wake
     if is_due:
         if grace_period is None:
@@ -159,14 +159,14 @@ def pop(
         if rate is not None:
             rates.charge(ledger, rate, now, queue, count=len(jobs))
         longest = settings.history_length
-        expires = _hand_out(ledger, keys, jobs, worker, worker_keys, now, expires, longest, pairs)
+        expires = _lock_jobs(ledger, keys, jobs, worker, worker_keys, now, expires, longest, pairs)
     ledger.tx.put_all(pairs, checked=True)
     if wake != record.wake or (jobs and expires < wake):
         _store_next_wake(ledger, keys, record, wake, expires if jobs else NEVER)
     return jobs
 
 
-def _running(ledger: "Ledger", keys: QueueKeys, now: float, limit: int) -> int:
+def _count_running(ledger: "Ledger", keys: QueueKeys, now: float, limit: int) -> int:
     """Returns how many locks have not ended, counted up to `limit`."""
     return sum(1 for _ in ledger.tx.scan(*since(keys.locks, now), limit=limit))
 
@@ -178,7 +178,7 @@ def _revoke_locks(ledger: "Ledger", jobs: list[JobRecord]) -> None:
         ledger.tx.delete(ledger.keys.held_job(job.worker, job.jid))
 
 
-class _AnswerSize:
+class _AnswerBudget:
     """Limits the bytes of data that the jobs of one pop have together.
 
     A pop returns fewer jobs rather than an error: a worker that asks for 100 jobs should get the
@@ -191,7 +191,7 @@ class _AnswerSize:
         self._ledger = ledger
         self._begun = ledger.long_data_bytes
 
-    def holds(self, job: JobRecord) -> bool:
+    def fits(self, job: JobRecord) -> bool:
         """Counts the data of one more job; False if it does not fit."""
         if not job.data:
             self._ledger.data_of(job)
@@ -204,7 +204,7 @@ def _take_work(
     now: float,
     count: int,
     jobs: list[JobRecord],
-    answer: _AnswerSize | None,
+    answer: _AnswerBudget | None,
 ) -> bool:
     """Takes jobs from the work list until `jobs` has `count`, or as many as one answer holds.
 
@@ -218,9 +218,9 @@ def _take_work(
     while (wanted := count - len(jobs)) > 0 and aside + dropped < JOBS_PER_STEP:
         entries = [*tx.scan(keys.work, keys.work_end, limit=wanted)]
         for key, packed_jid in entries:
-            job = ledger.take_job(job_keys + packed_jid)
+            job = ledger.job_to_update(job_keys + packed_jid)
             assert job is not None
-            if answer is not None and not answer.holds(job) and jobs:
+            if answer is not None and not answer.fits(job) and jobs:
                 entries.clear()  # the next pop gets the rest
                 break
             if job.start_by and deadlines.is_over(job, now):
@@ -266,11 +266,11 @@ def _schedule(ledger: "Ledger", job: JobRecord, now: float, wait: float) -> None
     """Schedules a job that must wait for the rate of its key."""
     rate = ledger.settings().key_rate_of(job.queue)
     assert rate is not None
-    lists.enter_schedule(ledger, job, rates.turn_of(ledger, job, rate, now, wait))
+    lists.enter_schedule(ledger, job, rates.next_turn(ledger, job, rate, now, wait))
     ledger.save(job)
 
 
-def _hand_out(
+def _lock_jobs(
     ledger: "Ledger",
     keys: QueueKeys,
     jobs: list[JobRecord],
@@ -309,8 +309,8 @@ def _hand_out(
         job.worker = worker
         job.expires = expires
         job.lock = micros if micros > job.lock else job.lock + 1
-        if job.noticed:
-            job.noticed = False
+        if job.holder_notified:
+            job.holder_notified = False
         waited = now - job.time
         job.waited = waited if waited > 0.0 else 0.0
         job.time = now
@@ -340,8 +340,8 @@ def _store_next_wake(
         record = ledger.read_queue(keys)
     wake = min(wake, expires)
     if wake != record.wake:
-        looked = max(record.looked, ledger.tx.now) if wake != NEVER else 0.0
-        ledger.save_queue(keys, replace(record, wake=wake, looked=looked))
+        clock = max(record.clock_at_wake, ledger.tx.now) if wake != NEVER else 0.0
+        ledger.save_queue(keys, replace(record, wake=wake, clock_at_wake=clock))
 
 
 # --- locks that have ended --------------------------------------------------------------------
@@ -353,7 +353,7 @@ def _reclaim(
     now: float,
     count: int,
     grace: float,
-    answer: _AnswerSize | None,
+    answer: _AnswerBudget | None,
     *,
     once: bool = False,
 ) -> list[JobRecord]:
@@ -367,13 +367,13 @@ def _reclaim(
     for key, _ in list(ledger.tx.scan(*until(keys.locks, now), limit=count)):
         job = ledger.job(time_and_jid(key, keys.locks)[1])
         assert job is not None
-        if not job.noticed or (grace <= 0 and not once):
-            _notice(ledger, keys, job, now)
+        if not job.holder_notified or (grace <= 0 and not once):
+            _notify_holder(ledger, keys, job, now)
             if grace > 0:
                 lists.extend_lock(ledger, keys, job, now + grace)
                 ledger.save(job)
                 continue
-        if answer is not None and not answer.holds(job) and found:
+        if answer is not None and not answer.fits(job) and found:
             break  # it had its notice, and the next pop hands it over
         job.remaining -= 1
         if job.remaining < 0:
@@ -391,16 +391,16 @@ def _reclaim(
     return found
 
 
-def _notice(ledger: "Ledger", keys: QueueKeys, job: JobRecord, now: float) -> None:
+def _notify_holder(ledger: "Ledger", keys: QueueKeys, job: JobRecord, now: float) -> None:
     """Publishes to the holder that its lock has ended."""
-    job.noticed = True
+    job.holder_notified = True
     ledger.add_to_history(job, "timed-out", now)
     ledger.publish_tracked(job, "stalled")
     ledger.notify_worker_and_log(
         job.worker, {"jid": job.jid, "event": "lock_lost", "worker": job.worker}
     )
     ledger.tx.delete(ledger.keys.held_job(job.worker, job.jid))
-    statistics.note_lost_lock(ledger, keys, job, now)
+    statistics.count_lost_lock(ledger, keys, job, now)
 
 
 def end_without_retries(
@@ -427,7 +427,7 @@ def end_without_retries(
     if job.batch:
         batches.put_callbacks(ledger, job.batch, now)
     event = {"message": message, "jid": job.jid, "group": group, "event": "failed"}
-    (ledger.log if publish else ledger.log_for_waiters)({**event, "worker": holder})
+    (ledger.log if publish else ledger.log_quietly)({**event, "worker": holder})
 
 
 # --- peek -------------------------------------------------------------------------------------
@@ -439,7 +439,7 @@ def peek(ledger: "Ledger", queue: str, count: int, now: float) -> list[JobRecord
     if count <= 0:
         return []
     if clock_repair.was_set_back(ledger.read_queue(keys), ledger.tx.now):
-        clock_repair.set_right(ledger, keys, now)
+        clock_repair.repair_times(ledger, keys, now)
     expired = [
         time_and_jid(key, keys.locks)[1]
         for key, _ in ledger.tx.scan(*until(keys.locks, now), limit=count)
@@ -449,7 +449,9 @@ def peek(ledger: "Ledger", queue: str, count: int, now: float) -> list[JobRecord
         lists.move_due(ledger, keys, now, limit=max(JOBS_PER_STEP, count))
         _store_next_wake(ledger, keys, ledger.read_queue(keys), NEVER, NEVER)
     return [
-        job for job in ledger.jobs([*expired, *_head(ledger, keys, count - len(expired))]) if job
+        job
+        for job in ledger.jobs([*expired, *_first_jobs(ledger, keys, count - len(expired))])
+        if job
     ]
 
 
@@ -464,7 +466,7 @@ def is_due(ledger: "Ledger", keys: QueueKeys, now: float) -> bool:
     )
 
 
-def _head(ledger: "Ledger", keys: QueueKeys, count: int) -> Iterator[str]:
+def _first_jobs(ledger: "Ledger", keys: QueueKeys, count: int) -> Iterator[str]:
     if count > 0:
         for _, value in ledger.tx.scan(*below(keys.work), limit=count):
             yield unpack(value)[0]

@@ -106,7 +106,7 @@ class PutOperations:
             return _put(self._ledger, queue, klass, data, self._ledger.tx.now)
         arguments = locals()
         check(PutOperations.put, arguments)
-        return put(self._ledger, _described(arguments), worker, self._ledger.time(now))
+        return put(self._ledger, _new_job_from(arguments), worker, self._ledger.time(now))
 
     @operation()
     def put_many(
@@ -148,7 +148,7 @@ class PutOperations:
         new = NewJob(
             queue=origin_of(job) if queue is None else queue,
             klass=job.klass if klass is None else klass,
-            data=Kept if data is None else data,
+            data=KeepData if data is None else data,
             id=id,
             delay=delay,
             priority=priority,
@@ -159,7 +159,7 @@ class PutOperations:
         return put(self._ledger, new, worker, self._ledger.time(now))
 
 
-def _described(arguments: dict[str, Any]) -> NewJob:
+def _new_job_from(arguments: dict[str, Any]) -> NewJob:
     """Returns the job that the arguments of `put` describe."""
     given = {name: arguments[name] for name in NewJob.__struct_fields__ if name in arguments}
     for name in ("tags", "depends", "throttles"):
@@ -168,7 +168,7 @@ def _described(arguments: dict[str, Any]) -> NewJob:
     return NewJob(**given)
 
 
-def requeue_step(
+def requeue_letters_step(
     ledger: "Ledger", queue: str, match: Match, cursor: bytes, now: float
 ) -> tuple[int, bytes | None]:
     """Sends back dead letters among the next `JOBS_PER_STEP` jobs of a queue's work list.
@@ -183,7 +183,7 @@ def requeue_step(
         job = ledger.job_at(ledger.keys.jobs + packed_jid)
         assert job is not None
         if job.origin and job.failure is not None and match.fits_letter(job):
-            new = NewJob(queue=job.origin, id=job.jid, klass=job.klass, data=Kept)
+            new = NewJob(queue=job.origin, id=job.jid, klass=job.klass, data=KeepData)
             put(ledger, new, "", now)
             moved += 1
     return moved, after(entries[-1][0]) if len(entries) == JOBS_PER_STEP else None
@@ -198,7 +198,7 @@ def origin_of(job: JobRecord) -> str:
     return job.queue
 
 
-class Kept:
+class KeepData:
     """Marks the data that a job already has."""
 
 
@@ -214,7 +214,7 @@ def put(ledger: "Ledger", new: NewJob, caller: str, now: float) -> str:
 def _is_plain(new: NewJob) -> bool:
     """Returns whether nothing but a class and data is given of the job."""
     plain = NewJob(queue=new.queue, klass=new.klass, data=new.data)
-    return new == plain and new.data is not Kept
+    return new == plain and new.data is not KeepData
 
 
 def _put(
@@ -227,8 +227,8 @@ def _put(
     caller: str = "",
 ) -> str:
     """Puts one job. Without `options`, the usual case, it is a new one that can run at once."""
-    keys = ledger.keys.queue_seen(queue)
-    if keys is None or not keys.is_named:
+    keys = ledger.keys.cached_queue(queue)
+    if keys is None or not keys.has_valid_name:
         keys = ledger.keys.queue(check_name(queue, "queue"))
     jid = new_jid(now) if options is None or options.id is None else check_name(options.id, "id")
     if klass and not is_name(klass):
@@ -237,13 +237,13 @@ def _put(
     entry = put_entry(keys, now)
     if options is None:
         text = json_data(data)
-        ledger.log_about(jid, keys.put_event)
+        ledger.log_job_event(jid, keys.put_event)
         job = JobRecord(
             jid, klass, WAITING, queue, b"", now, NO_SEPARATE_DATA, history=entry, entries=1
         )
         ledger.set_data(job, text)
     else:
-        new_text = None if data is Kept else json_data(data)
+        new_text = None if data is KeepData else json_data(data)
         _check_values(options)
         asked = _start_of(options, now)
         if options.unique is not None:
@@ -252,7 +252,7 @@ def _put(
                 if options.unique_mode == "keep":
                     return owner
                 cancel_jobs(ledger, [owner], now)
-        ledger.log_about(jid, keys.put_event)
+        ledger.log_job_event(jid, keys.put_event)
         job = _job_for(ledger, options, jid, new_text, caller, now)
         if new_text is not None:
             ledger.set_data(job, new_text)
@@ -291,7 +291,7 @@ def _job_for(
         if new.id is not None:
             job.tracked = ledger.tx.get(ledger.keys.tracked(jid)) is not None
         return job
-    _take_back(ledger, job, caller, now)
+    _leave_list(ledger, job, caller, now)
     job.klass = new.klass
     job.queue = new.queue
     job.origin = ""
@@ -345,7 +345,7 @@ def _start_of(new: NewJob, now: float) -> float:
     return new.at
 
 
-def _take_back(ledger: "Ledger", job: JobRecord, caller: str, now: float) -> None:
+def _leave_list(ledger: "Ledger", job: JobRecord, caller: str, now: float) -> None:
     """Removes a job from its list, and tells its holder unless that is the caller."""
     if job.worker and job.worker != caller:
         ledger.notify_worker_and_log(
@@ -354,7 +354,7 @@ def _take_back(ledger: "Ledger", job: JobRecord, caller: str, now: float) -> Non
     lists.leave(ledger, job, now)
     job.worker = ""
     job.expires = 0.0
-    job.noticed = False
+    job.holder_notified = False
     job.start = 0.0
     job.progress = None
     job.progress_text = ""

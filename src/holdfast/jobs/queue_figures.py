@@ -10,7 +10,7 @@ from holdfast.engine.contract import read_counter
 from holdfast.jobs import queues, statistics
 from holdfast.jobs.arguments import check_jobs_count, check_page_count, check_queue
 from holdfast.jobs.layout import QueueKeys, below
-from holdfast.jobs.queues import names_behind
+from holdfast.jobs.queues import queue_names_after
 from holdfast.jobs.records import QueueCounts
 from holdfast.keys import unpack
 from holdfast.limits import MAX_COUNTED_NAMES, MAX_PRIORITIES_AGED, MAX_QUEUES_EXPOSED
@@ -70,7 +70,7 @@ class FigureOperations:
         ledger = self._ledger
         check_page_count(count)
         check_jobs_count(max(1, len(queues)))
-        names = [check_queue(each) for each in queues] or names_behind(ledger, after, count)
+        names = [check_queue(each) for each in queues] or queue_names_after(ledger, after, count)
         return [_figures(ledger, name, ledger.tx.now) for name in names]
 
     @operation(reads=True)
@@ -87,7 +87,7 @@ class FigureOperations:
         keys = ledger.keys
         groups = ledger.tx.scan(*below(keys.failure_groups), limit=MAX_COUNTED_NAMES)
         return JobTotals(
-            queues=len(names_behind(ledger, "", MAX_COUNTED_NAMES)),
+            queues=len(queue_names_after(ledger, "", MAX_COUNTED_NAMES)),
             failed=sum(read_counter(value) for _, value in groups),
             programs=_names(ledger, keys.worker_programs),
             schedules=_names(ledger, keys.recurring),
@@ -135,7 +135,7 @@ def _first_times(ledger: "Ledger", keys: QueueKeys) -> Iterator[float]:
         job = ledger.job_at(ledger.keys.jobs + packed_jid)
         if job is not None:
             yield job.time
-        begin = (keys.line(priority) if front else keys.front) + b"\xff"
+        begin = (keys.line(priority) if front else keys.front_work) + b"\xff"
 
 
 def _times(total: statistics.LifetimeTotal) -> TimesFigures:

@@ -12,7 +12,7 @@ from holdfast.jobs import lists, rates
 from holdfast.jobs.arguments import EMPTY_NAME, check_queue
 from holdfast.jobs.layout import QueueKeys, below, last_part, since, time_and_jid, until
 from holdfast.jobs.records import NEVER, QueueCounts, QueueRecord
-from holdfast.keys import after as behind
+from holdfast.keys import after as key_after
 from holdfast.keys import pack_str, unpack
 from holdfast.limits import JOBS_PER_STEP, MAX_FORGOTTEN_QUEUES_READ
 
@@ -77,7 +77,7 @@ class QueueOperations:
         begin, end = below(self._ledger.keys.all)
         keys = [key for key, _ in tx.scan(begin, end, limit=limit)]
         if keys:
-            tx.clear(begin, behind(keys[-1]))
+            tx.clear(begin, key_after(keys[-1]))
         return len(keys)
 
     @operation()
@@ -132,15 +132,15 @@ def known_queues(ledger: "Ledger") -> list[str]:
         record = _decode_queue(value)
         if record.known_since is not None:
             known.append((record.known_since, last_part(key, prefix)))
-    return [name for _, name in sorted(known, key=_by_time_and_bytes)]
+    return [name for _, name in sorted(known, key=_by_time_and_name)]
 
 
-def names_behind(ledger: "Ledger", after: str, count: int) -> list[str]:
+def queue_names_after(ledger: "Ledger", after: str, count: int) -> list[str]:
     """Returns up to `count` known queues, by name, after the name `after`. Reads 1 key each."""
     prefix = ledger.keys.queues
     begin, end = below(prefix)
     if after:
-        begin = behind(prefix + pack_str(after))
+        begin = key_after(prefix + pack_str(after))
     found = []
     for key, value in ledger.tx.scan(begin, end, limit=count + MAX_FORGOTTEN_QUEUES_READ):
         if _decode_queue(value).known_since is not None:
@@ -150,7 +150,7 @@ def names_behind(ledger: "Ledger", after: str, count: int) -> list[str]:
     return found
 
 
-def _by_time_and_bytes(entry: tuple[float, str]) -> tuple[float, bytes]:
+def _by_time_and_name(entry: tuple[float, str]) -> tuple[float, bytes]:
     return entry[0], entry[1].encode()
 
 
@@ -286,10 +286,10 @@ def some_jobs(ledger: "Ledger", queue: str, limit: int) -> list[str]:
         if len(found) < limit:
             found += _page(ledger, prefix, below(prefix), 0, limit - len(found))
     throttled, _ = ledger.pair(keys.other)
-    return found + list(islice(_set_aside(ledger, queue), min(throttled, limit - len(found))))
+    return found + list(islice(_throttled_jobs(ledger, queue), min(throttled, limit - len(found))))
 
 
-def _set_aside(ledger: "Ledger", queue: str) -> Iterator[str]:
+def _throttled_jobs(ledger: "Ledger", queue: str) -> Iterator[str]:
     """Yields jobs of a queue that wait for a throttle; all queues store these together."""
     prefix = ledger.keys.throttle_waiters
     for key, _ in ledger.tx.scan(*below(prefix)):

@@ -127,7 +127,9 @@ def _conditions(rate: QueueRate) -> dict[str, Any]:
 # --- jobs that wait for the rate of their key -----------------------------------------------------
 
 
-def turn_of(ledger: "Ledger", job: "JobRecord", rate: QueueRate, now: float, wait: float) -> float:
+def next_turn(
+    ledger: "Ledger", job: "JobRecord", rate: QueueRate, now: float, wait: float
+) -> float:
     """Returns when the job, which must wait for the rate of its key, should be tried again.
 
     `rate.jobs` jobs share each turn, so a job is set aside about once, however many wait.

@@ -64,18 +64,21 @@ class JobRecord(msgspec.Struct, omit_defaults=True):
     failure: Failure | None = None
     spawned_from: str = ""
     tracked: bool = False
-    noticed: bool = False  # the holder of this lock was told that its lock had expired
+    # The holder of this lock was told that its lock had expired.
+    holder_notified: bool = msgspec.field(default=False, name="noticed")
     start: float = 0.0  # start time to use once dependencies are met
     unmet: int = 0  # how many jobs it waits for
-    needed: bool = False  # other jobs may wait for it
+    # Other jobs may wait for it.
+    has_dependents: bool = msgspec.field(default=False, name="needed")
     progress: float | None = None
     progress_text: str = ""
     has_result: bool = False
     unique: str = ""
     unique_for: str = ""
     throttles: list[str] = []
-    holds: list[str] = []  # throttles that this lock occupies
-    aside: str = ""  # the throttle that it waits for
+    # The throttles that this lock occupies.
+    held_throttles: list[str] = msgspec.field(default_factory=list, name="holds")
+    waits_for_throttle: str = msgspec.field(default="", name="aside")
     has_log: bool = False
     origin: str = ""  # the queue that it failed in, of a job in a dead-letter queue
     rate_key: str = ""
@@ -95,8 +98,10 @@ class QueueRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
     known_since: float | None = None
     paused: bool = False
     wake: float = NEVER  # no lock ends, no job becomes due and none recurs before this time
-    looked: float = 0.0  # the store's clock when `wake` was written; 0 if there is no such time
-    crowded: float = -NEVER  # no two jobs of one priority entered its work list at a later time
+    # The store's clock when `wake` was written; 0 if there is no such time.
+    clock_at_wake: float = msgspec.field(default=0.0, name="looked")
+    # No two jobs of one priority entered its work list at a later time.
+    last_shared_time: float = msgspec.field(default=-NEVER, name="crowded")
 
 
 class RecurringRecord(msgspec.Struct, kw_only=True, omit_defaults=True):

@@ -134,13 +134,16 @@ class RecurringOperations:
         if after is not None:
             begin = ledger.keys.recurring_job(after) + b"\0"
         check_page_count(count)
-        return [_shown(_decode(value)) for _, value in ledger.tx.scan(begin, end, limit=count)]
+        return [
+            _to_recurring_job(_decode(value))
+            for _, value in ledger.tx.scan(begin, end, limit=count)
+        ]
 
     @operation(reads=True)
     def recur_get(self, id: str) -> RecurringJob | None:
         """Returns the recurring job, or None if it does not exist. Reads 1 key."""
         record = load(self._ledger, check_jid(id))
-        return None if record is None else _shown(record)
+        return None if record is None else _to_recurring_job(record)
 
     @operation()
     def recur_update(
@@ -222,7 +225,7 @@ def recur(ledger: "Ledger", record: RecurringRecord, now: float) -> str:
         record.next = cron.parsed(record.cron, record.tz).next_after(now)
     elif record.interval <= 0:
         raise BadArgument.named("interval", "must be greater than 0")
-    unique.check(_claim_of(record))
+    unique.check(_unique_claim(record))
     if not isinstance(record.unique_for, str):
         check_numbers(unique_for=record.unique_for)
     record.made = now
@@ -257,11 +260,11 @@ def resume(ledger: "Ledger", jid: str, now: float) -> None:
     record = require(ledger, jid)
     if record.paused_run is not None:
         _leave(ledger, record)
-        record.next, record.paused_run = _run_from(record, record.paused_run, now), None
+        record.next, record.paused_run = _first_run_since(record, record.paused_run, now), None
         _enter(ledger, record)
 
 
-def _run_from(record: RecurringRecord, run: float, now: float) -> float:
+def _first_run_since(record: RecurringRecord, run: float, now: float) -> float:
     """Returns the first run of a recurring job, from `run` on, that is not over at `now`."""
     if run >= now:
         return run
@@ -320,7 +323,7 @@ def untag(ledger: "Ledger", jid: str, less: list[Tag]) -> list[Tag]:
     return record.tags
 
 
-def _shown(record: RecurringRecord) -> RecurringJob:
+def _to_recurring_job(record: RecurringRecord) -> RecurringJob:
     return RecurringJob(
         id=record.jid,
         klass=record.klass,
@@ -371,7 +374,7 @@ def _spawn_from(ledger: "Ledger", record: RecurringRecord, now: float, room: int
             run = _first_after(record, run, now)  # the key is owned now, so it is for all of them
         else:
             spawned += 1
-            run = _following(record, run)
+            run = _run_after(record, run)
         record.made = 0.0
     record.next = run
     return spawned
@@ -384,7 +387,7 @@ def _first_after(record: RecurringRecord, run: float, now: float) -> float:
     return run + (math.floor((now - run) / record.interval) + 1) * record.interval
 
 
-def _following(record: RecurringRecord, run: float) -> float:
+def _run_after(record: RecurringRecord, run: float) -> float:
     return (
         cron.parsed(record.cron, record.tz).next_after(run)
         if record.cron
@@ -415,7 +418,7 @@ def _spawn(ledger: "Ledger", record: RecurringRecord, run: float, now: float) ->
     while ledger.tx.get(ledger.keys.job(f"{record.jid}-{count}")) is not None:
         count += 1
     jid = f"{record.jid}-{count}"
-    if record.unique and unique.claim(ledger, _claim_of(record), jid, now) is not None:
+    if record.unique and unique.claim(ledger, _unique_claim(record), jid, now) is not None:
         return False
     record.count = count
     job = JobRecord(
@@ -444,5 +447,5 @@ def _spawn(ledger: "Ledger", record: RecurringRecord, run: float, now: float) ->
     return True
 
 
-def _claim_of(record: RecurringRecord) -> NewJob:
+def _unique_claim(record: RecurringRecord) -> NewJob:
     return NewJob(queue=record.queue, unique=record.unique, unique_for=record.unique_for)

@@ -19,7 +19,7 @@ from holdfast.jobs.puts import put
 from holdfast.jobs.queues import next_wake
 from holdfast.jobs.records import Job, JobRecord, NewJob
 from holdfast.jobs.steps import Step
-from holdfast.jobs.views import all_shown
+from holdfast.jobs.views import to_jobs
 from holdfast.limits import MAX_ANSWER_BYTES, MAX_JOB_DATA_BYTES
 
 if TYPE_CHECKING:
@@ -124,10 +124,10 @@ class ReportOperations:
         ledger = self._ledger
         time = ledger.time(now)
         refused = [
-            refusal for each in reports for refusal in _reported(ledger, each, time, all_or_none)
+            refusal for each in reports for refusal in _apply(ledger, each, time, all_or_none)
         ]
         begun = ledger.long_data_bytes
-        jobs = all_shown(ledger, _taken(ledger, takes, time))
+        jobs = to_jobs(ledger, _pop_all(ledger, takes, time))
         wake = None
         if _is_full(ledger, begun):
             wake = time
@@ -144,7 +144,7 @@ class ReportOperations:
 # --- how it is done ---------------------------------------------------------------------------
 
 
-def _reported(ledger: "Ledger", report: Report, now: float, all_or_none: bool) -> Iterator[Refusal]:
+def _apply(ledger: "Ledger", report: Report, now: float, all_or_none: bool) -> Iterator[Refusal]:
     try:
         _settle(ledger, report, now)
     except (UnknownJob, WrongState) as refusal:  # raised before anything was written
@@ -155,13 +155,13 @@ def _reported(ledger: "Ledger", report: Report, now: float, all_or_none: bool) -
     if report.log or report.steps or report.progress is not None:
         job = ledger.job(report.id)
         if job is not None:  # it is not kept if `jobs-history` says so
-            _write_down(ledger, job, report, now)
+            _save_details(ledger, job, report, now)
     if report.took:
         steps.drop_signal(ledger, report.id, report.took, report.took_number)
     for new in report.puts:
         put(ledger, new, report.worker, now)
     if report.depends:
-        _block(ledger, report, now)
+        _wait_for_jobs(ledger, report, now)
 
 
 def _settle(ledger: "Ledger", report: Report, now: float) -> None:
@@ -209,7 +209,7 @@ def _settle(ledger: "Ledger", report: Report, now: float) -> None:
             raise BadArgument.named("what", f"is unknown: {unknown}")
 
 
-def _write_down(ledger: "Ledger", job: JobRecord, report: Report, now: float) -> None:
+def _save_details(ledger: "Ledger", job: JobRecord, report: Report, now: float) -> None:
     if report.steps:
         steps.write_steps(ledger, job, report.steps)
     if report.log:
@@ -227,7 +227,7 @@ def _has_awaited_signal(ledger: "Ledger", report: Report) -> bool:
     return bool(report.awaits) and steps.has_signal(ledger, report.id, report.awaits)
 
 
-def _block(ledger: "Ledger", report: Report, now: float) -> None:
+def _wait_for_jobs(ledger: "Ledger", report: Report, now: float) -> None:
     """Makes a job that was put back wait for other jobs, such as the children of a workflow."""
     job = ledger.job(report.id)
     assert job is not None
@@ -237,7 +237,7 @@ def _block(ledger: "Ledger", report: Report, now: float) -> None:
     ledger.save(job)
 
 
-def _taken(ledger: "Ledger", takes: Sequence[Take], now: float) -> Iterator[JobRecord]:
+def _pop_all(ledger: "Ledger", takes: Sequence[Take], now: float) -> Iterator[JobRecord]:
     """Pops for each of `takes`; a queue that had fewer jobs than asked for is not asked again.
 
     It ends early when another job might not fit into the answer.

@@ -35,13 +35,13 @@ def forget_some(ledger: Ledger, now: float, limit: int = JOBS_PER_STEP) -> bool:
         return True
     if oldest > too_old:
         # With the maximum reached, each completion removes one job; this finds it at least cost.
-        gone = _oldest(ledger, min(surplus, limit))
-        oldest = gone[-1][1]
+        removed = _oldest(ledger, min(surplus, limit))
+        oldest = removed[-1][1]
     else:
-        gone, oldest = _too_old(ledger, too_old, surplus, min(limit, max(surplus, _FEW)))
-        if oldest <= too_old and len(gone) < limit:
-            gone, oldest = _too_old(ledger, too_old, surplus, limit)
-    for key, _, jid in gone:
+        removed, oldest = _find_too_old(ledger, too_old, surplus, min(limit, max(surplus, _FEW)))
+        if oldest <= too_old and len(removed) < limit:
+            removed, oldest = _find_too_old(ledger, too_old, surplus, limit)
+    for key, _, jid in removed:
         ledger.tx.delete(key)
         job = ledger.job(jid)
         assert job is not None
@@ -49,8 +49,8 @@ def forget_some(ledger: Ledger, now: float, limit: int = JOBS_PER_STEP) -> bool:
         if job.parent:
             remember_child(ledger, job)
         forget_job(ledger, job)
-    ledger.tx.put(ledger.keys.complete, pack_complete(count - len(gone), oldest))
-    return oldest > too_old and len(gone) >= surplus
+    ledger.tx.put(ledger.keys.complete, pack_complete(count - len(removed), oldest))
+    return oldest > too_old and len(removed) >= surplus
 
 
 def _oldest(ledger: Ledger, limit: int) -> list[tuple[bytes, float, str]]:
@@ -60,7 +60,7 @@ def _oldest(ledger: Ledger, limit: int) -> list[tuple[bytes, float, str]]:
     return [(key, *time_and_jid(key, prefix)) for key, _ in found]
 
 
-def _too_old(
+def _find_too_old(
     ledger: Ledger, too_old: float, surplus: int, limit: int
 ) -> tuple[list[tuple[bytes, float, str]], float]:
     """At most `limit` of those that must go, and when the first of all others was completed."""

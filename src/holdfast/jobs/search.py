@@ -31,7 +31,7 @@ from holdfast.jobs.records import (
     State,
     Tag,
 )
-from holdfast.jobs.views import shown
+from holdfast.jobs.views import to_job
 from holdfast.keys import after, unpack
 from holdfast.limits import JOBS_SEARCHED_PER_PAGE, MAX_ANSWER_BYTES
 
@@ -94,9 +94,9 @@ class SearchOperations:
         `count` even if more follow: continue until `cursor` is None. Reads 2 keys for each job that
         it looks at.
         """
-        found, place = page(self._ledger, search or JobSearch(), cursor, count, shown)
+        found, position = page(self._ledger, search or JobSearch(), cursor, count, to_job)
         return SearchPage(
-            jobs=tuple(found), cursor=place.text(), searched=place.searched, of=place.of
+            jobs=tuple(found), cursor=position.text(), searched=position.searched, of=position.of
         )
 
 
@@ -106,31 +106,31 @@ def page(
     cursor: str | None,
     count: int,
     show: "Callable[[Ledger, JobRecord], T]",
-) -> "tuple[list[T], SearchPlace]":
-    """Returns up to `count` jobs, converted by `show`, and the place where the search continues."""
+) -> "tuple[list[T], SearchPosition]":
+    """Returns up to `count` jobs, converted by `show`, and where the search continues."""
     check_page_count(count)
-    place = read_cursor(cursor) if cursor else first_place(ledger, search)
+    position = read_cursor(cursor) if cursor else first_position(ledger, search)
     found: list[T] = []
     begun = ledger.long_data_bytes
-    for job in walk(ledger, search, place, JOBS_SEARCHED_PER_PAGE):
+    for job in next_jobs(ledger, search, position, JOBS_SEARCHED_PER_PAGE):
         if job is not None:
             found.append(show(ledger, job))
         if len(found) >= count or ledger.long_data_bytes - begun > MAX_ANSWER_BYTES // 2:
             break
-    return found, place
+    return found, position
 
 
 # --- where a search is --------------------------------------------------------------------------
 
 
-class SearchPlace:
+class SearchPosition:
     """The progress of a search: the list, the last key, and what it has searched."""
 
-    __slots__ = ("behind", "list_number", "of", "searched")
+    __slots__ = ("last_key", "list_number", "of", "searched")
 
-    def __init__(self, list_number: int | None, behind: bytes, searched: int, of: int) -> None:
+    def __init__(self, list_number: int | None, last_key: bytes, searched: int, of: int) -> None:
         self.list_number = list_number  # None: at the end
-        self.behind = behind  # relative to the beginning of its list
+        self.last_key = last_key  # relative to the beginning of its list
         self.searched = searched
         self.of = of
 
@@ -138,52 +138,52 @@ class SearchPlace:
         """Returns the cursor that leads here; None at the end."""
         if self.list_number is None:
             return None
-        parts = (self.list_number, self.behind, self.searched, self.of)
+        parts = (self.list_number, self.last_key, self.searched, self.of)
         return base64.urlsafe_b64encode(msgspec.msgpack.encode(parts)).decode()
 
 
-def read_cursor(cursor: str) -> SearchPlace:
+def read_cursor(cursor: str) -> SearchPosition:
     try:
         decoded = base64.b64decode(cursor, b"-_", validate=True)
-        return SearchPlace(*msgspec.msgpack.decode(decoded, type=tuple[int, bytes, int, int]))
+        return SearchPosition(*msgspec.msgpack.decode(decoded, type=tuple[int, bytes, int, int]))
     except (ValueError, msgspec.DecodeError):
         raise BadArgument.named("cursor", "is not one that a search has returned") from None
 
 
-def first_place(ledger: "Ledger", search: JobSearch) -> SearchPlace:
+def first_position(ledger: "Ledger", search: JobSearch) -> SearchPosition:
     """Returns where a search begins. Reads a counter for each list, or for each queue."""
-    return SearchPlace(0, b"", 0, sum(each.size() for each in _lists(ledger, search)))
+    return SearchPosition(0, b"", 0, sum(each.size() for each in _lists(ledger, search)))
 
 
-def walk(
-    ledger: "Ledger", search: JobSearch, place: SearchPlace, limit: int
+def next_jobs(
+    ledger: "Ledger", search: JobSearch, position: SearchPosition, limit: int
 ) -> Iterator[JobRecord | None]:
     """Looks at the next `limit` jobs: yields each that matches, None for each that does not.
 
-    `place` is always just after the job that was yielded last.
+    `position` is always just after the job that was yielded last.
     """
     lists = _lists(ledger, search)
     left = limit
-    while place.list_number is not None:
-        if place.list_number >= len(lists):
-            place.list_number = None
+    while position.list_number is not None:
+        if position.list_number >= len(lists):
+            position.list_number = None
             return
-        prefix, read_jid, _ = lists[place.list_number]
+        prefix, read_jid, _ = lists[position.list_number]
         begin, end = below(prefix)
-        begin = after(prefix + place.behind) if place.behind else begin
+        begin = after(prefix + position.last_key) if position.last_key else begin
         entries = list(ledger.tx.scan(begin, end, limit=left))
         for key, value in entries:
-            place.behind = key[len(prefix) :]
-            place.searched += 1
+            position.last_key = key[len(prefix) :]
+            position.searched += 1
             job = ledger.job(read_jid(key, value))
-            yield job if job is not None and fits(ledger, search, job) else None
+            yield job if job is not None and matches(ledger, search, job) else None
         if len(entries) == left:
             return
         left -= len(entries)
-        place.list_number, place.behind = place.list_number + 1, b""
+        position.list_number, position.last_key = position.list_number + 1, b""
 
 
-def fits(ledger: "Ledger", search: JobSearch, job: JobRecord) -> bool:
+def matches(ledger: "Ledger", search: JobSearch, job: JobRecord) -> bool:
     """Returns whether the job matches the search."""
     time = job.failure.when if job.failure is not None and job.state == FAILED else job.time
     return (
@@ -221,18 +221,20 @@ def _lists(ledger: "Ledger", search: JobSearch) -> list[_List]:
     if search.tag is not None:
         tag = check_name(tag_text(search.tag), "tag")
         counter = keys.tag_count(tag)
-        return [_List(keys.tagged(tag), _last, lambda: read_counter(tx.get(counter)))]
+        return [_List(keys.tagged(tag), _id_in_key, lambda: read_counter(tx.get(counter)))]
     if search.worker is not None:
         held = keys.worker(check_name(search.worker, "worker")).held
-        return [_List(held, _last, lambda: sum(1 for _ in tx.scan(*below(held))))]
+        return [_List(held, _id_in_key, lambda: sum(1 for _ in tx.scan(*below(held))))]
     if search.state == COMPLETE:
-        return [_List(keys.completed, _last, lambda: unpack_complete(tx.get(keys.complete))[0])]
+        return [
+            _List(keys.completed, _id_in_key, lambda: unpack_complete(tx.get(keys.complete))[0])
+        ]
     if search.state == FAILED:
         return [_failed(ledger, search.group)]
     if search.state == THROTTLED:
         return [_throttled(ledger)]
     if search.queue is None:
-        return [_List(keys.jobs, _last, lambda: _all_jobs(ledger))]
+        return [_List(keys.jobs, _id_in_key, lambda: _all_jobs(ledger))]
     lists = _queue_lists(ledger, check_name(search.queue, "queue"))
     if search.state in _IN_QUEUES:
         return [lists[_IN_QUEUES.index(search.state) - (search.state != WAITING)]]
@@ -243,26 +245,26 @@ def _queue_lists(ledger: "Ledger", queue: str) -> list[_List]:
     """Returns the work list, the locks, the schedule and the blocked jobs of a queue."""
     keys = ledger.keys.queue(queue)
     return [
-        _List(keys.work, _first_of_value, lambda: ledger.work_counts(keys)[0]),
-        _List(keys.locks, _last, lambda: ledger.work_counts(keys)[1]),
-        _List(keys.scheduled, _last, lambda: ledger.pair(keys.blocked)[0]),
-        _List(keys.depends, _last, lambda: ledger.pair(keys.blocked)[1]),
+        _List(keys.work, _id_in_value, lambda: ledger.work_counts(keys)[0]),
+        _List(keys.locks, _id_in_key, lambda: ledger.work_counts(keys)[1]),
+        _List(keys.scheduled, _id_in_key, lambda: ledger.pair(keys.blocked)[0]),
+        _List(keys.depends, _id_in_key, lambda: ledger.pair(keys.blocked)[1]),
     ]
 
 
 def _failed(ledger: "Ledger", group: str | None) -> _List:
     keys = ledger.keys
     if group is None:
-        return _List(keys.failed, _last, lambda: sum(group_counts(ledger).values()))
+        return _List(keys.failed, _id_in_key, lambda: sum(group_counts(ledger).values()))
     counter = keys.failure_group(check_name(group, "group"))
-    return _List(keys.failed_in(group), _last, lambda: read_counter(ledger.tx.get(counter)))
+    return _List(keys.failed_in(group), _id_in_key, lambda: read_counter(ledger.tx.get(counter)))
 
 
 def _throttled(ledger: "Ledger") -> _List:
     """Returns the list of jobs that wait for throttles, which all queues share."""
     return _List(
         ledger.keys.throttle_waiters,
-        _last,
+        _id_in_key,
         lambda: sum(ledger.pair(ledger.keys.queue(queue).other)[0] for queue in _queues(ledger)),
     )
 
@@ -279,16 +281,16 @@ def _all_jobs(ledger: "Ledger") -> int:
 
 def _queues(ledger: "Ledger") -> list[str]:
     """Returns every queue that has counters, known or not."""
-    prefix = ledger.keys.all_counts
+    prefix = ledger.keys.all_queue_counts
     return list(
         dict.fromkeys(str(unpack(key, len(prefix))[0]) for key, _ in ledger.tx.scan(*below(prefix)))
     )
 
 
-def _last(key: bytes, value: bytes) -> str:
+def _id_in_key(key: bytes, value: bytes) -> str:
     """Returns the id at the end of a key."""
     return str(unpack(key)[-1])
 
 
-def _first_of_value(key: bytes, value: bytes) -> str:
+def _id_in_value(key: bytes, value: bytes) -> str:
     return str(unpack(value)[0])

@@ -49,7 +49,7 @@ _QUEUE_NUMBERS: Final = ("-heartbeat", "-max-concurrency")
 _RATE: Final = "-rate"
 _KEY_RATE: Final = "-rate-per-key"
 _DEAD_LETTER: Final = "-dead-letter"
-_OF_A_QUEUE: Final = (*_QUEUE_NUMBERS, _RATE, _KEY_RATE, _DEAD_LETTER)
+_QUEUE_OPTIONS: Final = (*_QUEUE_NUMBERS, _RATE, _KEY_RATE, _DEAD_LETTER)
 
 
 def refuse_unknown(option: str) -> None:
@@ -58,24 +58,24 @@ def refuse_unknown(option: str) -> None:
     if not isinstance(option, str) or option in ours or _queue_of(option):
         return
     near = nearest(option, ours)
-    for ending in _OF_A_QUEUE:  # a queue's name may hold dashes, and so do the endings
+    for ending in _QUEUE_OPTIONS:  # a queue's name may hold dashes, and so do the endings
         queue, *rest = option.rsplit("-", ending.count("-"))
         if queue and nearest("-".join(["", *rest]), [ending]) is not None:
             near = f"{queue}{ending}"
     asked = "" if near is None else f", did you mean {near!r}?"
     raise BadArgument(
         f"unknown option {option!r}{asked}",
-        hint="" if near else f"Options are {', '.join(ours)}, and <queue>{_listed_endings()}.",
+        hint="" if near else f"Options are {', '.join(ours)}, and <queue>{_queue_option_names()}.",
     )
 
 
-def _listed_endings() -> str:
-    return ", <queue>".join(_OF_A_QUEUE)
+def _queue_option_names() -> str:
+    return ", <queue>".join(_QUEUE_OPTIONS)
 
 
 def _queue_of(option: str) -> str:
     """Returns the queue that an option is about, "" if it is about none."""
-    for ending in _OF_A_QUEUE:
+    for ending in _QUEUE_OPTIONS:
         if option.endswith(ending) and len(option) > len(ending):
             return option.removesuffix(ending)
     return ""

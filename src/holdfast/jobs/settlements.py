@@ -35,7 +35,7 @@ from holdfast.jobs.ledger import encode
 from holdfast.jobs.locks import heartbeat, held_job, timeout
 from holdfast.jobs.pops import end_without_retries, pop
 from holdfast.jobs.records import COMPLETE, FAILED, Failure, Job, JobRecord
-from holdfast.jobs.views import all_shown
+from holdfast.jobs.views import to_jobs
 from holdfast.keys import pack_str
 from holdfast.limits import (
     MAX_CACHED_JOB_RECORD_BYTES,
@@ -200,7 +200,7 @@ class SettlementOperations:
         )
         expires = None if lock_seconds is None else time + lock_seconds
         queue = left if pop_from is None else pop_from
-        return all_shown(ledger, pop(ledger, queue, worker, count, time, expires))
+        return to_jobs(ledger, pop(ledger, queue, worker, count, time, expires))
 
     @operation()
     def fail(
@@ -299,7 +299,7 @@ def complete(
     if queue is not None and left != queue:
         raise JobLost.to_queue(jid, left)
     settings = ledger.settings()
-    keys = all_keys.queue_seen(left) or all_keys.queue(left)
+    keys = all_keys.cached_queue(left) or all_keys.queue(left)
     job.history += done_entry(keys, now)
     job.entries = entries = job.entries + 1
     if entries > settings.history_length:
@@ -307,9 +307,9 @@ def complete(
     if data is not None:
         ledger.set_data(job, data)
     tx.delete(job.place)
-    worker_keys = all_keys.worker_seen(worker) or all_keys.worker(worker)
+    worker_keys = all_keys.cached_worker(worker) or all_keys.worker(worker)
     tx.delete(worker_keys.held + packed_jid)
-    if job.holds or settings.given:
+    if job.held_throttles or settings.given:
         lists.free_throttle_slots(ledger, job, now)
     pairs = {keys.ended: statistics.count_ended(ledger, keys, job, COMPLETED, worker, now)}
     job.time = now
@@ -326,9 +326,9 @@ def complete(
         tx.put_all(pairs, checked=True)
         _advance(ledger, job, left, next_queue, now, delay, depends)
         return job.state, left
-    ledger.log_about(jid, keys.completed_event)
+    ledger.log_job_event(jid, keys.completed_event)
     count, oldest = lists.enter_complete(ledger, job, packed_jid, now, pairs)
-    if job.needed:
+    if job.has_dependents:
         dependencies.release_dependents(ledger, job, now)
     record = encode(job)
     if len(record) <= MAX_CACHED_JOB_RECORD_BYTES:

@@ -32,13 +32,14 @@ class Keys:
         "_unique",
         "batches",
         "bulk_actions",
+        "cached_queue",
+        "cached_worker",
         "complete",
         "completed",
         "failed",
         "failure_groups",
         "jobs",
         "queue",
-        "queue_seen",
         "queues",
         "recurring",
         "settings",
@@ -50,7 +51,6 @@ class Keys:
         "throttles",
         "worker",
         "worker_programs",
-        "worker_seen",
         "workers",
     )
 
@@ -89,10 +89,10 @@ class Keys:
         # Of the queues and workers that were asked for, so that their keys are packed once.
         queues = BoundedCache(partial(QueueKeys, space, base), MAX_NAMES_KEPT_PACKED, shared=_names)
         self.queue: Callable[[str], QueueKeys] = queues.__getitem__
-        self.queue_seen: Callable[[str], QueueKeys | None] = queues.get
+        self.cached_queue: Callable[[str], QueueKeys | None] = queues.get
         workers = BoundedCache(partial(WorkerKeys, base), MAX_NAMES_KEPT_PACKED, shared=_names)
         self.worker: Callable[[str], WorkerKeys] = workers.__getitem__
-        self.worker_seen: Callable[[str], WorkerKeys | None] = workers.get
+        self.cached_worker: Callable[[str], WorkerKeys | None] = workers.get
 
     @property
     def all(self) -> bytes:
@@ -100,7 +100,7 @@ class Keys:
         return self._base
 
     @property
-    def all_counts(self) -> bytes:
+    def all_queue_counts(self) -> bytes:
         """The beginning of the counters of all queues."""
         return self._base + pack_int(Code.COUNT)
 

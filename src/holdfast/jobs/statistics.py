@@ -35,16 +35,16 @@ DAY: Final = 86400
 _HOUR: Final = 3600
 _QUARTER: Final = 900
 
-_TALLIED: Final = ("retries", "failures")  # "failed" is not among them: it also goes down
+_SUMMED: Final = ("retries", "failures")  # "failed" is not among them: it also goes down
 _encode_total: Final = msgspec.msgpack.Encoder().encode
 _decode_total: Final = msgspec.msgpack.Decoder(tuple[int, float, list[int]]).decode
 _SUMMARY: Final = struct.Struct(">Qdd")
 _BUCKET: Final = struct.Struct(">I")
 _SUMMARY_BYTES: Final = _SUMMARY.size
-NOTHING: Final = bytes(_SUMMARY_BYTES + _BUCKET.size)  # a day without a value, and s0
+EMPTY_SUMMARY: Final = bytes(_SUMMARY_BYTES + _BUCKET.size)  # a day without a value, and s0
 _FLOW: Final = struct.Struct(">qqQddI")  # the day, how many went through, a summary's beginning
 _FLOW_BYTES: Final = _FLOW.size
-_DAY_BYTES: Final = _FLOW_BYTES - len(NOTHING)  # what comes before the summary
+_DAY_BYTES: Final = _FLOW_BYTES - len(EMPTY_SUMMARY)  # what comes before the summary
 _pack_day: Final = struct.Struct(">qq").pack
 _pack_flow, _unpack_flow = _FLOW.pack, _FLOW.unpack_from
 _pack_bucket, _unpack_bucket = _BUCKET.pack, _BUCKET.unpack_from
@@ -52,7 +52,7 @@ _pack_bucket, _unpack_bucket = _BUCKET.pack, _BUCKET.unpack_from
 _SECONDS, _MINUTES, _QUARTERS, _HOURS, _DAYS, _LONGER = 0, 60, 119, 211, 259, 286
 
 
-_NOBODY: Final = ("", "")  # no class and worker whose names are known to be in the notes
+_NO_NAMES: Final = ("", "")  # no class and worker whose names are known to be in the notes
 
 # A flow as it is stored and decoded: its bytes, when its day begins, the day, how many went
 # through, count, mean, vk, s0 and the other buckets. `QueueKeys` keeps the last one, so that the
@@ -65,13 +65,13 @@ EndedFlow: TypeAlias = tuple[
 ]
 
 
-class Measured:
+class DayTimes:
     """The wait or run times of one day."""
 
     __slots__ = ("_value", "count", "mean", "vk")
 
     def __init__(self, value: bytes | None) -> None:
-        self._value = NOTHING if value is None else value
+        self._value = EMPTY_SUMMARY if value is None else value
         self.count, self.mean, self.vk = _SUMMARY.unpack_from(self._value)
 
     @property
@@ -128,29 +128,29 @@ def day_of(time: float) -> int:
 
 
 def count_popped(
-    ledger: "Ledger", keys: QueueKeys, now: float, jobs: Sequence[JobRecord], through: int
+    ledger: "Ledger", keys: QueueKeys, now: float, jobs: Sequence[JobRecord], from_work_list: int
 ) -> bytes:
-    """Counts how long `jobs` have waited; `through` of them come from the work list.
+    """Counts how long `jobs` have waited; `from_work_list` of them come from the work list.
 
     Returns the flow `keys.popped`, which the caller puts. Reads 1 key.
     """
     flow = keys.popped_flow
     if ledger.tx.get(keys.popped) != flow[0] or not 0.0 <= now - flow[1] < DAY:
-        flow = _load(ledger, keys, keys.popped, now)
-    _, begin, day, gone, count, mean, vk, at_once, rest = flow
-    gone += through
+        flow = _load_flow(ledger, keys, keys.popped, now)
+    _, begin, day, passed, count, mean, vk, under_1s, rest = flow
+    passed += from_work_list
     seconds = now - jobs[0].time
     if len(jobs) == 1 and 0.0 <= seconds < 1.0:  # as most pops are
         count += 1
         before = seconds - mean
         mean += before / count
         vk += (seconds - mean) * before
-        at_once += 1
+        under_1s += 1
     else:
         times = [now - job.time for job in jobs]
-        count, mean, vk, at_once, rest = counted(count, mean, vk, at_once, rest, times)
-    value: bytes = _pack_flow(day, gone, count, mean, vk, at_once) + rest
-    keys.popped_flow = value, begin, day, gone, count, mean, vk, at_once, rest
+        count, mean, vk, under_1s, rest = add_times(count, mean, vk, under_1s, rest, times)
+    value: bytes = _pack_flow(day, passed, count, mean, vk, under_1s) + rest
+    keys.popped_flow = value, begin, day, passed, count, mean, vk, under_1s, rest
     return value
 
 
@@ -164,72 +164,86 @@ def count_ended(
     """
     flow = keys.ended_flow
     if ledger.tx.get(keys.ended) != flow[0] or not 0.0 <= now - flow[1] < DAY:
-        flow = _load_ended(ledger, keys, now)
-    _, begin, day, gone, count, mean, vk, at_once, rest, names, notes, number, klass, holder, at = (
-        flow
-    )
+        flow = _load_ended_flow(ledger, keys, now)
+    (
+        _,
+        begin,
+        day,
+        passed,
+        count,
+        mean,
+        vk,
+        under_1s,
+        rest,
+        names,
+        notes,
+        number,
+        klass,
+        holder,
+        at,
+    ) = flow
     seconds = now - job.time
     if why == COMPLETED:
-        gone += 1
+        passed += 1
         if 0.0 <= seconds < 1.0:
             count += 1
             before = seconds - mean
             mean += before / count
             vk += (seconds - mean) * before
-            at_once += 1
+            under_1s += 1
         else:
-            count, mean, vk, at_once, rest = counted(count, mean, vk, at_once, rest, (seconds,))
+            count, mean, vk, under_1s, rest = add_times(count, mean, vk, under_1s, rest, (seconds,))
     if worker != holder or job.klass != klass or job.tags:
-        names, at = breakdown.with_names(ledger, names, job, worker)
-        klass, holder = (job.klass, worker) if not job.tags else _NOBODY
+        names, at = breakdown.add_names(ledger, names, job, worker)
+        klass, holder = (job.klass, worker) if not job.tags else _NO_NAMES
     notes += pack_note(why, at, job.waited, seconds if seconds > 0.0 else 0.0)
     number += 1
     all_notes = names + notes + pack_end(len(names), number, 1)
     if len(all_notes) > MAX_NOTES_BYTES:
         breakdown.count_notes(ledger, keys, day, all_notes)
         names = notes = b""
-        number, (klass, holder) = 0, _NOBODY
+        number, (klass, holder) = 0, _NO_NAMES
         all_notes = b""
-    value: bytes = _pack_flow(day, gone, count, mean, vk, at_once) + rest + all_notes
+    value: bytes = _pack_flow(day, passed, count, mean, vk, under_1s) + rest + all_notes
     keys.ended_flow = (
-        value, begin, day, gone, count, mean, vk, at_once, rest,
+        value, begin, day, passed, count, mean, vk, under_1s, rest,
         names, notes, number, klass, holder, at,
     )  # fmt: skip
     return value
 
 
-def _load(ledger: "Ledger", keys: QueueKeys, key: bytes, now: float) -> Flow:
+def _load_flow(ledger: "Ledger", keys: QueueKeys, key: bytes, now: float) -> Flow:
     """Returns the flow at `key`, decoded; if it is of another day, it becomes that of `now`."""
     value = ledger.tx.get(key)
     if value is None or _unpack_flow(value)[0] != now // DAY:
         _begin_day(ledger, keys, day_of(now))
         value = ledger.tx.get(key)
         assert value is not None
-    day, gone, count, mean, vk, at_once = _unpack_flow(value)
+    day, passed, count, mean, vk, under_1s = _unpack_flow(value)
     rest = split_notes(value)[0][_FLOW_BYTES:]
-    return value, float(day * DAY), day, gone, count, mean, vk, at_once, rest
+    return value, float(day * DAY), day, passed, count, mean, vk, under_1s, rest
 
 
-def _load_ended(ledger: "Ledger", keys: QueueKeys, now: float) -> EndedFlow:
+def _load_ended_flow(ledger: "Ledger", keys: QueueKeys, now: float) -> EndedFlow:
     """Returns the flow of jobs that ended, decoded with its notes."""
-    flow = _load(ledger, keys, keys.ended, now)
-    return (*flow, *breakdown.parts_of(split_notes(flow[0])[1]), *_NOBODY, 0)
+    flow = _load_flow(ledger, keys, keys.ended, now)
+    return (*flow, *breakdown.split_names(split_notes(flow[0])[1]), *_NO_NAMES, 0)
 
 
-def note_failure(ledger: "Ledger", keys: QueueKeys, job: JobRecord, now: float) -> None:
+def count_failure(ledger: "Ledger", keys: QueueKeys, job: JobRecord, now: float) -> None:
     """Counts a failure of a day; `job` still knows its worker. Reads 1 key, writes 2."""
     tally(ledger, keys, "failures", day_of(now))
     ledger.tx.put(keys.ended, count_ended(ledger, keys, job, FAILED, job.worker, now))
 
 
-def note_lost_lock(ledger: "Ledger", keys: QueueKeys, job: JobRecord, now: float) -> None:
+def count_lost_lock(ledger: "Ledger", keys: QueueKeys, job: JobRecord, now: float) -> None:
     """Counts a lock that has ended. Reads 1 key, writes 2."""
     tally(ledger, keys, "retries", day_of(now))
     ledger.tx.put(keys.ended, count_ended(ledger, keys, job, LOST, job.worker, now))
 
 
-def counted(
-    count: int, mean: float, vk: float, at_once: int, rest: bytes, times: Iterable[float]
+def add_times(
+    count: int, mean: float, vk: float, under_1s: int, rest: bytes, times: Iterable[float]
 ) -> tuple[int, float, float, int, bytes]:
     """Returns the parts of a summary when `times` have been added to it."""
     for time in times:
@@ -239,13 +253,13 @@ def counted(
         mean += before / count
         vk += (seconds - mean) * before
         if seconds < 1.0:
-            at_once += 1
+            under_1s += 1
         else:
-            rest = _counted_in(rest, bucket_of(int(seconds)))
-    return count, mean, vk, at_once, rest
+            rest = _increment_bucket(rest, bucket_of(int(seconds)))
+    return count, mean, vk, under_1s, rest
 
 
-def _counted_in(buckets: bytes, bucket: int) -> bytes:
+def _increment_bucket(buckets: bytes, bucket: int) -> bytes:
     """`buckets`, of which there are as many as are in use from s1 on, with one more in `bucket`."""
     at = 4 * (bucket - 1)
     if at >= len(buckets):
@@ -253,7 +267,7 @@ def _counted_in(buckets: bytes, bucket: int) -> bytes:
     return buckets[:at] + _pack_bucket(_unpack_bucket(buckets, at)[0] + 1) + buckets[at + 4 :]
 
 
-def empty_flow(day: int, summary: bytes = NOTHING) -> bytes:
+def empty_flow(day: int, summary: bytes = EMPTY_SUMMARY) -> bytes:
     return _pack_day(day, 0) + summary
 
 
@@ -276,10 +290,10 @@ def _begin_day_of_flow(ledger: "Ledger", keys: QueueKeys, key: bytes, day: int, 
     Returns how many had gone through, for the caller to count.
     """
     tx = ledger.tx
-    gone = 0
+    passed = 0
     flow = tx.get(key)
     if flow is not None:
-        last_day, gone, count, *_ = _unpack_flow(flow)
+        last_day, passed, count, *_ = _unpack_flow(flow)
         if count:
             tx.put(keys.summary(last_day, kind), summary_of(flow))
         breakdown.count_notes(ledger, keys, last_day, split_notes(flow)[1])
@@ -288,8 +302,13 @@ def _begin_day_of_flow(ledger: "Ledger", keys: QueueKeys, key: bytes, day: int, 
     if summary is not None:
         tx.delete(place)
     # One whose histogram was dropped has no buckets.
-    tx.put(key, empty_flow(day, NOTHING if summary is None else summary.ljust(len(NOTHING), b"\0")))
-    return gone
+    tx.put(
+        key,
+        empty_flow(
+            day, EMPTY_SUMMARY if summary is None else summary.ljust(len(EMPTY_SUMMARY), b"\0")
+        ),
+    )
+    return passed
 
 
 def import_times(
@@ -353,7 +372,7 @@ def totals(ledger: "Ledger", keys: QueueKeys) -> Totals:
         _total(ledger, keys, flow, kind)
         for flow, kind in ((keys.popped, "wait"), (keys.ended, "run"))
     )
-    tallies = {name: 0 for name in _TALLIED}
+    tallies = {name: 0 for name in _SUMMED}
     for prefix, at in ((keys.tallies, 1), (keys.totals, 0)):
         for key, value in ledger.tx.scan(*below(prefix)):
             name = unpack(key, len(prefix))[at]
@@ -374,7 +393,7 @@ def _total(ledger: "Ledger", keys: QueueKeys, flow_key: bytes, kind: str) -> Lif
     count, sum_of, tiers = _decode_total(before) if before is not None else (0, 0.0, [])
     tiers = [*tiers, *[0] * (_LONGER + 1 - len(tiers))]
     for summary in summaries:
-        measured = Measured(summary)
+        measured = DayTimes(summary)
         count += measured.count
         sum_of += measured.count * measured.mean
         tiers = [a + b for a, b in zip(tiers, measured.tiers(), strict=True)]
@@ -383,14 +402,14 @@ def _total(ledger: "Ledger", keys: QueueKeys, flow_key: bytes, kind: str) -> Lif
 
 def total_from(name: str, value: bytes) -> int:
     """Returns how many times, or retries or failures, a stored total has counted."""
-    return read_counter(value) if name in _TALLIED else _decode_total(value)[0]
+    return read_counter(value) if name in _SUMMED else _decode_total(value)[0]
 
 
-def _keep_total(ledger: "Ledger", keys: QueueKeys, kind: str, value: bytes, whole: bool) -> None:
+def _add_to_total(ledger: "Ledger", keys: QueueKeys, kind: str, value: bytes, whole: bool) -> None:
     """Adds what is dropped to the sums that stay: a histogram first, its day later."""
     before = ledger.tx.get(keys.total(kind))
     count, sum_of, tiers = _decode_total(before) if before is not None else (0, 0.0, [])
-    measured = Measured(value)
+    measured = DayTimes(value)
     if whole:
         count, sum_of = count + measured.count, sum_of + measured.count * measured.mean
     tiers = [*tiers, *[0] * (_LONGER + 1 - len(tiers))]
@@ -408,15 +427,15 @@ def _forget_old_days(ledger: "Ledger", keys: QueueKeys, day: int) -> None:
         for key, value in list(ledger.tx.scan(prefix, end, limit=JOBS_PER_STEP)):
             name = unpack(key, len(prefix))[1]
             if prefix == keys.statistics:
-                _keep_total(ledger, keys, name, value, whole=True)
-            elif name in _TALLIED:
+                _add_to_total(ledger, keys, name, value, whole=True)
+            elif name in _SUMMED:
                 ledger.tx.add(keys.total(name), read_counter(value))
             ledger.tx.delete(key)
     breakdown.forget_days(ledger, keys, day + 1 - int(settings.statistics_days))
     end = keys.statistics + pack_int(max(0, day + 1 - int(settings.histogram_days)))
     for key, value in list(ledger.tx.scan(keys.statistics, end, limit=JOBS_PER_STEP)):
         if len(value) > _SUMMARY_BYTES:
-            _keep_total(ledger, keys, unpack(key, len(keys.statistics))[1], value, whole=False)
+            _add_to_total(ledger, keys, unpack(key, len(keys.statistics))[1], value, whole=False)
             ledger.tx.put(key, value[:_SUMMARY_BYTES])
 
 
@@ -439,26 +458,26 @@ def days_being_written(tx: Reader, keys: QueueKeys) -> set[int]:
     return {_unpack_flow(flow)[0] for flow in flows if flow is not None and _unpack_flow(flow)[2]}
 
 
-def measured_on(ledger: "Ledger", queue: str, day: int) -> tuple[Measured, Measured]:
+def day_times(ledger: "Ledger", queue: str, day: int) -> tuple[DayTimes, DayTimes]:
     """Returns the wait and the run times of a day."""
     keys = ledger.keys.queue(queue)
     return (
-        _measured(ledger, keys, keys.popped, day, "wait"),
-        _measured(ledger, keys, keys.ended, day, "run"),
+        _day_times(ledger, keys, keys.popped, day, "wait"),
+        _day_times(ledger, keys, keys.ended, day, "run"),
     )
 
 
-def _measured(ledger: "Ledger", keys: QueueKeys, key: bytes, day: int, kind: str) -> Measured:
+def _day_times(ledger: "Ledger", keys: QueueKeys, key: bytes, day: int, kind: str) -> DayTimes:
     flow = ledger.tx.get(key)
     if flow is not None and _unpack_flow(flow)[0] == day:
-        return Measured(summary_of(flow))
-    return Measured(ledger.tx.get(keys.summary(day, kind)))
+        return DayTimes(summary_of(flow))
+    return DayTimes(ledger.tx.get(keys.summary(day, kind)))
 
 
 def stats_on(ledger: "Ledger", queue: str, date: float) -> QueueStats:
     day = day_of(date)
     keys = ledger.keys.queue(queue)
-    wait, run = measured_on(ledger, queue, day)
+    wait, run = day_times(ledger, queue, day)
     tallies = {
         name: read_counter(ledger.tx.get(keys.tally(day, name)))
         for name in ("retries", "failures", "failed", "expired")

@@ -18,7 +18,7 @@ from holdfast.jobs.failures import Match
 from holdfast.jobs.handles import JobHandle, QueueHandle
 from holdfast.jobs.layer import Jobs
 from holdfast.jobs.ledger import LOG, READY, Ledger, event_marker
-from holdfast.jobs.puts import requeue_step
+from holdfast.jobs.puts import requeue_letters_step
 from holdfast.jobs.records import COMPLETE, FAILED, Job, QueueCounts, Tag, WorkerCounts
 from holdfast.jobs.search import JobSearch
 from holdfast.limits import JOBS_PER_STEP, MAX_QUEUED_NOTICES
@@ -64,19 +64,19 @@ class StoreJobs(_PerCall):
 
     @operation(reads=True)
     def peek(self, queue: str, count: int = 1, *, now: float | None = None) -> list[Job]:
-        return self._on_view_first(lambda jobs: jobs.peek(queue, count, now=now))
+        return self._try_view_first(lambda jobs: jobs.peek(queue, count, now=now))
 
     @operation(reads=True)
     def queues(self, *, now: float | None = None) -> list[QueueCounts]:
-        return self._on_view_first(lambda jobs: jobs.queues(now=now))
+        return self._try_view_first(lambda jobs: jobs.queues(now=now))
 
     @operation(reads=True)
     def counts(self, queue: str, *, now: float | None = None) -> QueueCounts:
-        return self._on_view_first(lambda jobs: jobs.counts(queue, now=now))
+        return self._try_view_first(lambda jobs: jobs.counts(queue, now=now))
 
     @operation(reads=True)
     def workers(self, *, now: float | None = None) -> list[WorkerCounts]:
-        return self._on_view_first(lambda jobs: jobs.workers(now=now))
+        return self._try_view_first(lambda jobs: jobs.workers(now=now))
 
     @operation(reads=True)
     def jobs(
@@ -88,11 +88,11 @@ class StoreJobs(_PerCall):
         count: int = 25,
         now: float | None = None,
     ) -> list[str]:
-        return self._on_view_first(
+        return self._try_view_first(
             lambda jobs: jobs.jobs(state, queue, offset=offset, count=count, now=now)
         )
 
-    def _on_view_first(self, work: Callable[[Jobs], T]) -> T:
+    def _try_view_first(self, work: Callable[[Jobs], T]) -> T:
         try:
             with self._runner.view() as reader:
                 return work(self._make(reader))  # a view refuses to write
@@ -318,7 +318,7 @@ class StoreJobs(_PerCall):
         cursor: bytes | None = b""
         while cursor is not None:
             moved, cursor = self._runner.transact(
-                lambda tx, at=cursor: requeue_step(  # type: ignore[misc]
+                lambda tx, at=cursor: requeue_letters_step(  # type: ignore[misc]
                     Ledger(tx), queue, match or Match(), at, tx.now
                 )
             )

@@ -64,7 +64,7 @@ def _count(ledger: "Ledger", tag: str, delta: int) -> None:
 # --- operations -------------------------------------------------------------------------------
 
 
-def _tagged_job(ledger: "Ledger", jid: str) -> JobRecord:
+def _require_job(ledger: "Ledger", jid: str) -> JobRecord:
     job = ledger.job(check_jid(jid))
     if job is None:
         raise UnknownJob.of(jid)
@@ -72,7 +72,7 @@ def _tagged_job(ledger: "Ledger", jid: str) -> JobRecord:
 
 
 def add_tags(ledger: "Ledger", jid: str, tags: list[Tag], now: float) -> list[Tag]:
-    job = _tagged_job(ledger, jid)
+    job = _require_job(ledger, jid)
     carried = {tag_text(tag): at for at, tag in enumerate(job.tags)}
     for tag in tags:
         text = check_name(tag_text(tag), "tag")
@@ -88,7 +88,7 @@ def add_tags(ledger: "Ledger", jid: str, tags: list[Tag], now: float) -> list[Ta
 
 
 def remove_tags(ledger: "Ledger", jid: str, tags: list[Tag]) -> list[Tag]:
-    job = _tagged_job(ledger, jid)
+    job = _require_job(ledger, jid)
     unwanted = {tag_text(tag) for tag in tags}
     for at in range(len(job.tags) - 1, -1, -1):
         if tag_text(job.tags[at]) in unwanted:

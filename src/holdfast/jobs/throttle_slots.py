@@ -35,14 +35,14 @@ def acquire(ledger: "Ledger", job: JobRecord, now: float) -> str | None:
     """Takes a slot of each of the job's throttles; if one is full, takes none and returns it."""
     records = {name: load(ledger, name, now) for name in job.throttles}
     for name, record in records.items():
-        if record.maximum and record.held >= record.maximum and name not in job.holds:
+        if record.maximum and record.held >= record.maximum and name not in job.held_throttles:
             return name
     for name, record in records.items():
-        if name not in job.holds:
+        if name not in job.held_throttles:
             record.held += 1
             ledger.tx.put(ledger.keys.holder(name, job.jid), b"")
             save(ledger, name, record)
-    job.holds = list(records)
+    job.held_throttles = list(records)
     return None
 
 
@@ -52,7 +52,7 @@ def set_aside(ledger: "Ledger", keys: QueueKeys, job: JobRecord, throttle: str, 
     record.waiting += 1
     save(ledger, throttle, record)
     job.state = THROTTLED
-    job.aside = throttle
+    job.waits_for_throttle = throttle
     job.place = ledger.keys.waiter(throttle, job.time, job.jid)
     ledger.tx.put(job.place, b"")
     ledger.tx.add(keys.other, LOW)
@@ -61,15 +61,15 @@ def set_aside(ledger: "Ledger", keys: QueueKeys, job: JobRecord, throttle: str, 
 
 def leave_waiters(ledger: "Ledger", job: JobRecord, now: float) -> None:
     """Counts the job, which was set aside and has left its place, out of those who wait."""
-    record = load(ledger, job.aside, now)
+    record = load(ledger, job.waits_for_throttle, now)
     record.waiting -= 1
-    save(ledger, job.aside, record)
-    job.aside = ""
+    save(ledger, job.waits_for_throttle, record)
+    job.waits_for_throttle = ""
 
 
 def release(ledger: "Ledger", job: JobRecord, now: float) -> list[str]:
     """Releases the slots of the job's lock; returns the throttles that have free slots now."""
-    names, job.holds = job.holds, []
+    names, job.held_throttles = job.held_throttles, []
     for name in names:
         record = load(ledger, name, now)
         record.held -= 1

@@ -43,7 +43,7 @@ class ThrottleOperations:
         Reads 1 key.
         """
         check_name(name, "name")
-        return _shown(name, throttle_slots.load(self._ledger, name, self._ledger.time(now)))
+        return _to_throttle(name, throttle_slots.load(self._ledger, name, self._ledger.time(now)))
 
     @operation(reads=True)
     def throttles(
@@ -61,7 +61,7 @@ class ThrottleOperations:
         check_page_count(count)
         names = [last_part(key, prefix) for key, _ in ledger.tx.scan(begin, end, limit=count)]
         time = ledger.time(now)
-        return [_shown(name, throttle_slots.load(ledger, name, time)) for name in names]
+        return [_to_throttle(name, throttle_slots.load(ledger, name, time)) for name in names]
 
     @operation()
     def throttle_delete(self, name: str, *, now: float | None = None) -> int:
@@ -103,7 +103,7 @@ def set_throttle(ledger: "Ledger", name: str, maximum: int, ttl: float | None, n
     admit(ledger, name, now)
 
 
-def _shown(name: str, record: ThrottleRecord) -> Throttle:
+def _to_throttle(name: str, record: ThrottleRecord) -> Throttle:
     return Throttle(
         name=name,
         maximum=record.maximum,

@@ -18,7 +18,7 @@ from holdfast.jobs.arguments import (
 from holdfast.jobs.layout import below, last_part, pack_time, unpack_time
 from holdfast.jobs.ledger import TRACKED
 from holdfast.jobs.records import SCHEDULED, STALLED, WAITING, JobRecord, TrackedJobs
-from holdfast.jobs.views import shown
+from holdfast.jobs.views import to_job
 
 if TYPE_CHECKING:
     from holdfast.jobs.ledger import Ledger
@@ -55,7 +55,7 @@ class TrackingOperations:
         """
         jobs, expired = tracked_jobs(self._ledger)
         return TrackedJobs(
-            jobs=tuple(shown(self._ledger, job) for job in jobs), expired=tuple(expired)
+            jobs=tuple(to_job(self._ledger, job) for job in jobs), expired=tuple(expired)
         )
 
     @operation()
@@ -146,7 +146,7 @@ def set_priority(ledger: "Ledger", jid: str, priority: float) -> None:
     if job.state == WAITING or job.state == STALLED:
         _to_front(ledger, job)
     elif job.state == SCHEDULED:
-        lists.note_priority(ledger, job)
+        lists.store_priority(ledger, job)
     ledger.save(job)
 
 

@@ -22,10 +22,10 @@ from holdfast.jobs.argument_types import check_argument_types
 from holdfast.jobs.arguments import (
     JsonText,
     check_name,
+    int_if_whole,
     json_text,
     number_from,
     number_text,
-    plain,
     shortened,
 )
 from holdfast.jobs.history import RETRIED, history_of
@@ -33,7 +33,7 @@ from holdfast.jobs.ledger import Ledger
 from holdfast.jobs.puts import put as put_job
 from holdfast.jobs.rates import MakeLimiter
 from holdfast.jobs.records import COMPLETE, FAILED, RUNNING, JobRecord, NewJob, Tag
-from holdfast.jobs.statistics import DAY, Measured
+from holdfast.jobs.statistics import DAY, DayTimes
 
 if TYPE_CHECKING:
     from holdfast.jobs.records import HistoryEntry
@@ -138,7 +138,7 @@ class JobsV1:
     def get(self, id: str) -> JobV1 | None:
         """Returns the job, or None."""
         job = self._ledger.job(id)
-        return None if job is None else self._shown(job)
+        return None if job is None else self._to_job_v1(job)
 
     @operation(local=True)
     def pop(
@@ -149,13 +149,13 @@ class JobsV1:
         jobs = pops.pop(
             self._ledger, queue, worker, count, time, expires=expiration, grace_period=0
         )
-        return [self._shown(job) for job in jobs]
+        return [self._to_job_v1(job) for job in jobs]
 
     @operation(local=True)
     def peek(self, queue: str, count: int, now: float) -> list[JobV1]:
         """Shows the next jobs."""
         jobs = pops.peek(self._ledger, queue, count, self._ledger.time(now))
-        return [self._shown(job) for job in jobs]
+        return [self._to_job_v1(job) for job in jobs]
 
     @operation(local=True)
     def heartbeat(
@@ -216,7 +216,7 @@ class JobsV1:
     def stats(self, queue: str, date: float | str) -> StatsV1:
         """Returns the statistics of the day that `date` falls into, a time or `YYYY-MM-DD`."""
         day = statistics.day_of(_time_of(date))
-        wait, run = statistics.measured_on(self._ledger, queue, day)
+        wait, run = statistics.day_times(self._ledger, queue, day)
         top = _times(run)
         return StatsV1(
             total=top.total,
@@ -227,17 +227,17 @@ class JobsV1:
             run=top,
         )
 
-    def _shown(self, job: JobRecord) -> JobV1:
+    def _to_job_v1(self, job: JobRecord) -> JobV1:
         return JobV1(
             id=job.jid,
-            priority=plain(-job.priority),
+            priority=int_if_whole(-job.priority),
             data=self._ledger.data_of(job),
             tags=_encode(job.tags).decode(),
             worker=job.worker,
-            expires=plain(job.expires),
+            expires=int_if_whole(job.expires),
             state=_STATES.get(job.state, "waiting"),
             queue=job.queue or None,
-            history=rows_of(history_of(job)),
+            history=v1_history(history_of(job)),
         )
 
 
@@ -270,7 +270,7 @@ else:
 # --- translation ------------------------------------------------------------------------------
 
 
-def rows_of(history: "tuple[HistoryEntry, ...]") -> tuple[Row, ...]:
+def v1_history(history: "tuple[HistoryEntry, ...]") -> tuple[Row, ...]:
     """The seed's rows `[queue, put, popped, done, worker]`, one for each stay in a queue."""
     rows: list[list[Any]] = []
     for entry in history:
@@ -303,7 +303,7 @@ def _in_days(option: str, value: settings.Value) -> settings.Value:
     if option != _IN_DAYS:
         return value
     seconds = number_from(value) if isinstance(value, str) else value
-    return value if seconds is None else plain(seconds / DAY)
+    return value if seconds is None else int_if_whole(seconds / DAY)
 
 
 def _text(data: Any) -> str:
@@ -322,10 +322,10 @@ def _time_of(date: float | str) -> float:
         raise BadArgument(f'Stats(): Arg "date" missing or not a number: {date}') from None
 
 
-def _times(measured: Measured) -> TimesV1:
+def _times(measured: DayTimes) -> TimesV1:
     return TimesV1(
         total=measured.count,
-        mean=plain(measured.mean),
-        variance=plain(measured.variance),
+        mean=int_if_whole(measured.mean),
+        variance=int_if_whole(measured.variance),
         histogram=measured.v1_histogram(),
     )

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from holdfast.jobs.ledger import Ledger
 
 
-def shown(ledger: "Ledger", job: JobRecord) -> Job:
+def to_job(ledger: "Ledger", job: JobRecord) -> Job:
     return Job(  # by position: by name it would take four times as long
         job.jid,
         job.klass,
@@ -33,7 +33,7 @@ def shown(ledger: "Ledger", job: JobRecord) -> Job:
         job.failure,
         job.spawned_from or None,
         job.tracked,
-        tuple(dependencies.dependents_of(ledger, job)) if job.needed else (),
+        tuple(dependencies.dependents_of(ledger, job)) if job.has_dependents else (),
         tuple(dependencies.dependencies_of(ledger, job)) if job.unmet else (),
         job.progress,
         job.progress_text,
@@ -47,11 +47,11 @@ def shown(ledger: "Ledger", job: JobRecord) -> Job:
     )
 
 
-def all_shown(ledger: "Ledger", jobs: Iterable[JobRecord]) -> list[Job]:
+def to_jobs(ledger: "Ledger", jobs: Iterable[JobRecord]) -> list[Job]:
     found = []
     before = ledger.long_data_bytes
     for job in jobs:
-        found.append(shown(ledger, job))  # for one job half the cost of a comprehension
+        found.append(to_job(ledger, job))  # for one job half the cost of a comprehension
         if not job.data:
             check_answer(ledger, before, len(found))
     return found
@@ -78,11 +78,11 @@ class ViewOperations:
         Reads 1 key, more only for long data and dependencies.
         """
         job = self._ledger.job(check_jid(id))
-        return None if job is None else shown(self._ledger, job)
+        return None if job is None else to_job(self._ledger, job)
 
     @operation(reads=True)
     def multiget(self, *ids: str) -> list[Job]:
         """Returns the jobs of those `ids` that exist, in their order. Reads 1 key for each."""
         check_jobs_count(len(ids))
         found = self._ledger.jobs([check_jid(id) for id in ids])
-        return all_shown(self._ledger, filter(None, found))
+        return to_jobs(self._ledger, filter(None, found))

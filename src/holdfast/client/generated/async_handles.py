@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import UnknownJob
-from holdfast.jobs.breakdown import By
+from holdfast.jobs.breakdown import GroupBy
 from holdfast.jobs.handles import this_worker, worker_and_count
 from holdfast.jobs.records import Job, QueueCounts, QueueStats, StatsTable
 
@@ -52,7 +52,7 @@ class AsyncQueueHandle:
         """Returns the statistics of a day; see `Jobs.stats`."""
         return await self._jobs.stats(self.name, date)
 
-    async def stats_by(self, by: By = "class", **options: Any) -> StatsTable:
+    async def stats_by(self, by: GroupBy = "class", **options: Any) -> StatsTable:
         """Returns the statistics by class, tag or worker; see `Jobs.stats_by`."""
         return await self._jobs.stats_by(self.name, by, **options)
 

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from holdfast.client.calls import Call
 from holdfast.client.layers import AwaitedLayer, CalledLayer, RecordedLayer, awaited, recorded
-from holdfast.jobs.breakdown import By
+from holdfast.jobs.breakdown import GroupBy
 from holdfast.jobs.bulk import Action, BulkAction
 from holdfast.jobs.failures import Match
 from holdfast.jobs.imports import Imported, ImportedDay, ImportedJob, ImportedRecurring, JobsDigest
@@ -595,7 +595,7 @@ class CalledJobs(CalledLayer):
     def stats_by(
         self,
         queue: str,
-        by: By = "class",
+        by: GroupBy = "class",
         *,
         name: str | None = None,
         since: float | None = None,

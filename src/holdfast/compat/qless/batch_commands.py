@@ -40,7 +40,7 @@ def batch_close(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
 
 def batch_get(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
     record = batches.load(ledger, arguments.name("Batch", "id"))
-    return None if record is None else replies.text(replies.batch(batches.shown(ledger, record)))
+    return None if record is None else replies.text(replies.batch(batches.to_batch(ledger, record)))
 
 
 def batch_jobs(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
@@ -48,7 +48,7 @@ def batch_jobs(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
     id = arguments.name("Batch", "id")
     after = arguments.optional() or ""
     count = arguments.whole('Batch(): Arg "count" not a number: ', 25)
-    return batches.jobs_behind(ledger, id, after, min(count, MAX_JOBS_PER_CALL))
+    return batches.jobs_after(ledger, id, after, min(count, MAX_JOBS_PER_CALL))
 
 
 def batch_cancel(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
@@ -56,7 +56,7 @@ def batch_cancel(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
     id = arguments.name("Batch", "id")
     _refuse_large(ledger, id, "JOBS.BATCH_CANCEL")
     batches.close_batch(ledger, id, now)
-    jids = batches.jobs_behind(ledger, id, "", MAX_JOBS_PER_CALL)
+    jids = batches.jobs_after(ledger, id, "", MAX_JOBS_PER_CALL)
     return cancellation.cancel_open(ledger, jids, now)
 
 
@@ -74,7 +74,7 @@ def batch_forget(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
 
 def _refuse_large(ledger: "Ledger", id: str, instead: str) -> None:
     """Refuses a batch of more jobs than one transaction should change."""
-    total = batches.shown(ledger, batches.require(ledger, id)).total
+    total = batches.to_batch(ledger, batches.require(ledger, id)).total
     if total > MAX_JOBS_PER_CALL:
         raise BadArgument(
             f"Batch(): {id} has {total} jobs, at most {MAX_JOBS_PER_CALL} fit one command",

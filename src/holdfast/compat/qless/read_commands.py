@@ -20,7 +20,7 @@ from holdfast.jobs import (
     workers,
 )
 from holdfast.jobs.arguments import check_jobs_count
-from holdfast.jobs.breakdown import By
+from holdfast.jobs.breakdown import GroupBy
 from holdfast.jobs.records import StatsRow, Tag
 from holdfast.jobs.throttles import ThrottleOperations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from holdfast.jobs.ledger import Ledger
 
 Reply = str | int | list[str] | None
-_STATISTICS: Final[dict[str, By]] = {"klass": "class", "tag": "tag", "worker": "worker"}
+_STATISTICS: Final[dict[str, GroupBy]] = {"klass": "class", "tag": "tag", "worker": "worker"}
 
 
 def get(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from holdfast.jobs.arguments import plain
+from holdfast.jobs.arguments import int_if_whole
 from holdfast.jobs.bulk import BulkAction
 from holdfast.jobs.dependencies import dependencies_of, dependents_of
-from holdfast.jobs.history import original_history_of
+from holdfast.jobs.history import qless_history_of
 from holdfast.jobs.records import (
     COMPLETE,
     Batch,
@@ -50,14 +50,14 @@ def job(ledger: "Ledger", record: JobRecord) -> dict[str, Any]:
         "queue": record.queue,
         "worker": record.worker,
         "tracked": record.tracked,
-        "priority": plain(record.priority),
-        "expires": plain(record.expires),
-        "retries": plain(record.retries),
+        "priority": int_if_whole(record.priority),
+        "expires": int_if_whole(record.expires),
+        "retries": int_if_whole(record.retries),
         # Here a complete job has all of its retries again; ours tells how many were left.
         "remaining": int(record.retries if record.state == COMPLETE else record.remaining),
         "data": ledger.data_of(record),
         "tags": listed(_tags(record.tags)),
-        "history": listed([_entry(entry) for entry in original_history_of(record)]),
+        "history": listed([_entry(entry) for entry in qless_history_of(record)]),
         "failure": _failure(record),
         "spawned_from_jid": record.spawned_from or False,
         "dependents": listed(dependents_of(ledger, record)),
@@ -81,7 +81,7 @@ def _additions(record: JobRecord) -> dict[str, Any]:
         "batch": record.batch,
         "from": record.origin,
     }
-    found = {name: plain(value) for name, value in numbers.items() if value is not None}
+    found = {name: int_if_whole(value) for name, value in numbers.items() if value is not None}
     return found | {name: value for name, value in others.items() if value}
 
 
@@ -105,13 +105,13 @@ def _failure(record: JobRecord) -> dict[str, Any]:
     return {
         "group": failure.group,
         "message": failure.message,
-        "when": plain(failure.when),
+        "when": int_if_whole(failure.when),
         "worker": failure.worker,
     }
 
 
 def _tags(tags: Sequence[Tag]) -> list[Tag]:
-    return [tag if isinstance(tag, str) else plain(tag) for tag in tags]
+    return [tag if isinstance(tag, str) else int_if_whole(tag) for tag in tags]
 
 
 def recurring(record: RecurringRecord) -> dict[str, Any]:
@@ -120,17 +120,22 @@ def recurring(record: RecurringRecord) -> dict[str, Any]:
         "klass": record.klass,
         "state": "recur",
         "queue": record.queue,
-        "priority": plain(record.priority),
-        "interval": plain(record.interval),
-        "retries": plain(record.retries),
+        "priority": int_if_whole(record.priority),
+        "interval": int_if_whole(record.interval),
+        "retries": int_if_whole(record.retries),
         "count": record.count,
         "data": record.data,
         "tags": listed(_tags(record.tags)),
-        "backlog": plain(record.backlog),
+        "backlog": int_if_whole(record.backlog),
     }
     if record.cron:
         next_run = record.next if record.paused_run is None else record.paused_run
-        shown |= {"spec": "cron", "cron": record.cron, "tz": record.tz, "next": plain(next_run)}
+        shown |= {
+            "spec": "cron",
+            "cron": record.cron,
+            "tz": record.tz,
+            "next": int_if_whole(next_run),
+        }
     return shown
 
 
@@ -150,7 +155,7 @@ def queue(counts: QueueCounts, *, has_rate: bool) -> dict[str, Any]:
         "paused": counts.paused,
     }
     if has_rate:
-        shown["limited"] = plain(counts.limited)
+        shown["limited"] = int_if_whole(counts.limited)
     if counts.throttled:
         shown["throttled"] = counts.throttled
     return shown
@@ -174,8 +179,8 @@ def stats(found: QueueStats) -> dict[str, Any]:
 def _times(times: Times) -> dict[str, Any]:
     return {
         "count": times.count,
-        "mean": plain(times.mean),
-        "std": plain(times.std),
+        "mean": int_if_whole(times.mean),
+        "std": int_if_whole(times.std),
         "histogram": times.histogram,
     }
 
@@ -192,11 +197,11 @@ def stats_row(found: StatsRow) -> dict[str, Any]:
 def _spread(times: Spread) -> dict[str, Any]:
     return {
         "count": times.count,
-        "mean": plain(times.mean),
-        "std": plain(times.std),
-        "p50": plain(times.p50),
-        "p90": plain(times.p90),
-        "p99": plain(times.p99),
+        "mean": int_if_whole(times.mean),
+        "std": int_if_whole(times.std),
+        "p50": int_if_whole(times.p50),
+        "p90": int_if_whole(times.p90),
+        "p99": int_if_whole(times.p99),
     }
 
 
@@ -204,7 +209,7 @@ def throttle(found: Throttle) -> dict[str, Any]:
     return {
         "id": found.name,
         "maximum": found.maximum,
-        "expires": None if found.expires is None else plain(found.expires),
+        "expires": None if found.expires is None else int_if_whole(found.expires),
         "locks": found.locks,
         "pending": found.pending,
     }
@@ -213,8 +218,8 @@ def throttle(found: Throttle) -> dict[str, Any]:
 def batch(found: Batch) -> dict[str, Any]:
     return {
         "id": found.id,
-        "opened": plain(found.opened),
-        "closed": None if found.closed is None else plain(found.closed),
+        "opened": int_if_whole(found.opened),
+        "closed": None if found.closed is None else int_if_whole(found.closed),
         "total": found.total,
         "complete": found.complete,
         "failed": found.failed,
@@ -233,8 +238,8 @@ def bulk_action(found: BulkAction) -> dict[str, Any]:
         "search": found.search,
         **{name: value for name, value in target.items() if value is not None},
         "state": found.state,
-        "started": plain(found.started),
-        "ended": None if found.ended is None else plain(found.ended),
+        "started": int_if_whole(found.started),
+        "ended": None if found.ended is None else int_if_whole(found.ended),
         "searched": found.searched,
         "of": found.of,
         "changed": found.changed,

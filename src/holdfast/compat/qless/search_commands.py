@@ -73,4 +73,6 @@ def bulk_get(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
 
 
 def bulk_list(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
-    return replies.text(replies.listed([replies.bulk_action(each) for each in bulk.kept(ledger)]))
+    return replies.text(
+        replies.listed([replies.bulk_action(each) for each in bulk.recent_actions(ledger)])
+    )

@@ -290,7 +290,7 @@ class VirtualKeys:
                 name: read_counter(self._tx.get(keys.tally(date // DAY, name))) for name in _TALLIES
             }
             return {name: number for name, number in tallies.items() if number}
-        wait, run = statistics.measured_on(self._ledger, queue, date // DAY)
+        wait, run = statistics.day_times(self._ledger, queue, date // DAY)
         measured = wait if kind == "wait" else run
         if not measured.count:
             return {}
@@ -341,7 +341,7 @@ class VirtualKeys:
 
     def _queues(self) -> Iterator[str]:
         """Yields every queue that has content, known or not."""
-        prefix = self._keys.all_counts
+        prefix = self._keys.all_queue_counts
         seen = ""
         for key, _ in self._tx.scan(*below(prefix)):
             name = str(unpack(key, len(prefix))[0])
