@@ -74,12 +74,13 @@ def test_an_entity_that_is_kept_counts_in_the_namespace_of_its_limiter(store: St
     assert counted == [1, 1, 2, 2, 3]
 
 
-def test_a_hit_that_was_undone_is_not_remembered(store: Store) -> None:
-    limiter = store.metrics.limiter({"c": "9/minute"}, algorithm="strict")
+@pytest.mark.parametrize("algorithm", ["strict", "gcra"])
+def test_a_hit_that_was_undone_is_not_remembered(store: Store, algorithm: Any) -> None:
+    limiter = store.metrics.limiter({"c": "9/minute"}, algorithm=algorithm)
     limiter.try_incr("c", ["ann"])
 
     def fail(tx: Any) -> None:
-        inner = tx.metrics.limiter({"c": "9/minute"}, algorithm="strict")
+        inner = tx.metrics.limiter({"c": "9/minute"}, algorithm=algorithm)
         inner.try_incr("c", ["ann"])
         inner.require("c", ["ann"], 100)
 

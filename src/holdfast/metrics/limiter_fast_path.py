@@ -7,6 +7,7 @@ which batches use for all their operations.
 """
 
 from collections.abc import Callable
+from math import floor
 from typing import Any, Final, Protocol, TypeAlias
 
 from holdfast.bounded_cache import BoundedCache, of_spaces
@@ -32,7 +33,7 @@ from holdfast.metrics.entity import (
     suffix_of,
     suffix_of_list,
 )
-from holdfast.metrics.gcra import GcraState, microseconds
+from holdfast.metrics.gcra import GcraState
 from holdfast.metrics.layout import Keys
 from holdfast.metrics.log_window import LogWindow
 from holdfast.metrics.records import LimitResult
@@ -123,9 +124,12 @@ def _memory(place_and_suffix: tuple[ConditionKeys, bytes]) -> list[Any]:
     return [place.summaries + suffix, _NOTHING]
 
 
-_memories: Final = of_spaces(
-    BoundedCache(_memory, entries=8_192, size_of=lambda key: len(key[0].spec) + len(key[1]))
-)
+def _size_of_memory(place_and_suffix: tuple[ConditionKeys, bytes]) -> int:
+    place, suffix = place_and_suffix
+    return len(place.spec) + len(suffix)
+
+
+_memories: Final = of_spaces(BoundedCache(_memory, entries=8_192, size_of=_size_of_memory))
 
 
 def _hit_window(
@@ -216,23 +220,45 @@ def _window_estimate(condition: CompiledCondition, summary: tuple[int, ...], now
     return weighted_sum(summary, oldest, (first + 1) * step - start, step)
 
 
+def _arrival_memory(place_and_suffix: tuple[ConditionKeys, bytes]) -> list[Any]:
+    """Returns the key of an entity's arrival time, and the value that was written last, parsed.
+
+    Usually the next hit finds the same value, and need not parse it again.
+    """
+    place, suffix = place_and_suffix
+    return [place.arrival_times + suffix, (b"", 0)]
+
+
+_arrival_memories: Final = of_spaces(
+    BoundedCache(_arrival_memory, entries=8_192, size_of=_size_of_memory)
+)
+
+
 def _hit_arrival_time(
     tx: Transaction, place: ConditionKeys, suffix: bytes, amount: int, now: float
 ) -> LimitResult:
     """Tries a hit by its arrival time. Reads 1 key, writes 1. See `GcraState` for the numbers."""
     condition = place.condition
-    key = place.arrival_times + suffix
+    memory = _arrival_memories[place, suffix]
+    key, (known, arrival) = memory
     value = tx.get(key)
     if value is None or not amount:
         return _decide(tx, place, _gcra_state(condition, key, now, value), amount)
-    arrival, written = value.split(None, 1)
+    if value != known:
+        text, rate_text = value.split(None, 1)
+        if rate_text != condition.written_rate:
+            return _decide(tx, place, _gcra_state(condition, key, now, value), amount)
+        arrival = int(text)
     rate, interval, capacity = condition.rate, condition.interval, condition.capacity
-    time = microseconds(now) * rate
-    used = max(int(arrival) - time, 0)
+    time = floor(now * 1_000_000 + 0.5) * rate  # inlines `microseconds`
+    used = arrival - time if arrival > time else 0
     after = used + amount * interval
-    if after > capacity * interval or written != condition.written_rate:
+    if after > capacity * interval:
         return _decide(tx, place, _gcra_state(condition, key, now, value), amount)
-    tx.put(key, b"%d %b" % (time + after, written))
+    arrival = time + after
+    value = b"%d %b" % (arrival, condition.written_rate)
+    tx.put(key, value)
+    memory[1] = (value, arrival)
     prev_total = -(-used // interval)
     return LimitResult(
         condition=condition.name,
