@@ -560,7 +560,6 @@ MAX_CONNECTIONS: Final = 10_000  # over RESP and HTTP together
 # proxy: there is room for others, and for the many clients behind one gateway
 ONE_ADDRESS_SHARE: Final = 0.5
 SPARE_FILES: Final = 128  # open files of a server besides its connections
-ACCEPT_PAUSE_SECONDS: Final = 1.0  # before a server accepts again if it had no open files left
 MAX_SERVER_PROCESSES: Final = 64  # that serve one store on the same ports
 RESTARTED_PROCESS_SECONDS: Final = 1.0  # before a server process that has ended is replaced
 IDLE_SECONDS: Final = 3_600.0  # a connection that is silent for longer is closed

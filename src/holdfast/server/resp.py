@@ -222,7 +222,7 @@ class RespConnection(asyncio.Protocol):
         unanswered = self.is_busy or bool(self._commands) or self._parses_later
         if unanswered and self._awaited is None:
             return True
-        return not self._server.has_tls and self._turns.ends_later(self._transport.close)
+        return self._turns.ends_later(self._transport.close)
 
     def pause_writing(self) -> None:
         self._stalled = True  # the client gets no further answers until it reads, or is dropped

@@ -22,7 +22,6 @@ class RespServer:
     def __init__(self, dispatcher: Dispatcher) -> None:
         self.dispatcher = dispatcher
         self.loop = asyncio.get_running_loop()
-        self.has_tls = False
         self._connections: set[RespConnection] = set()
         self.delayed: deque[RespConnection] = deque()  # that have a reply to send; see `send_soon`
         self._empty = asyncio.Event()
@@ -38,8 +37,7 @@ class RespServer:
         )
         listening = [each.dup() for each in server.sockets]
         server.close()
-        self.has_tls = tls is not None
-        self._servers = await listen(listening, connection, tls, self.dispatcher.connections)
+        self._servers = await listen(listening, connection, tls, self.dispatcher)
         return self._servers[0]
 
     def admit(self, connection: RespConnection) -> bool:

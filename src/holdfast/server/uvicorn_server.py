@@ -139,7 +139,7 @@ class BoundedProtocol(DirectAnswers):
 
     def eof_received(self) -> bool:  # type: ignore[override]  # uvicorn's never stays open
         self._joined.flush()
-        return self.scheme == "http" and self.dispatcher.turns.ends_later(self.transport.close)
+        return self.dispatcher.turns.ends_later(self.transport.close)
 
     # --- what comes ------------------------------------------------------------------------------
 
@@ -454,8 +454,8 @@ class HttpServer:
             )
             return made
 
-        counts = self._door.dispatcher.connections
-        server.servers = await listen([listening], protocol, self._tls, counts)  # type: ignore[assignment]  # closed alike
+        dispatcher = self._door.dispatcher
+        server.servers = await listen([listening], protocol, self._tls, dispatcher)  # type: ignore[assignment]  # closed alike
         server.started = True
         self._ticking = asyncio.create_task(server.main_loop())
 
