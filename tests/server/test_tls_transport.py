@@ -102,7 +102,8 @@ class Protocol(asyncio.Protocol):
     def __init__(self) -> None:
         self.received = b""
         self.is_paused = False
-        self.has_ended = self.stays_open = False
+        self.ends = 0
+        self.stays_open = False
         self.transport: TlsTransport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -115,8 +116,12 @@ class Protocol(asyncio.Protocol):
         self.received += data
 
     def eof_received(self) -> bool:
-        self.has_ended = True
+        self.ends += 1
         return self.stays_open
+
+    @property
+    def has_ended(self) -> bool:
+        return self.ends > 0
 
     def pause_writing(self) -> None:
         self.is_paused = True
@@ -281,6 +286,35 @@ def test_a_client_that_has_sent_everything_still_gets_its_answer() -> None:
 
     assert keeps_open
     assert connection.heard() == b"PONG"
+
+
+def test_a_paused_protocol_hears_of_the_end_after_the_data() -> None:
+    connection = Connection()
+    connection.shake_hands()
+    connection.protocol.stays_open = True
+
+    connection.transport.pause_reading()
+    connection.say(b"the last words")
+    connection.server.eof_received()
+
+    assert not connection.protocol.has_ended
+    connection.transport.resume_reading()
+    connection.turns.run()
+    assert connection.protocol.received == b"the last words"
+    assert connection.protocol.has_ended
+
+
+def test_a_goodbye_and_the_end_of_the_connection_are_one_end() -> None:
+    connection = Connection()
+    connection.shake_hands()
+    connection.protocol.stays_open = True
+
+    with suppress(ssl.SSLWantReadError):
+        connection.tls.unwrap()
+    connection.exchange()
+    connection.server.eof_received()
+
+    assert connection.protocol.ends == 1
 
 
 def test_a_client_that_says_goodbye_is_closed() -> None:

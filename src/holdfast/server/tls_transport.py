@@ -68,6 +68,7 @@ class TlsTransport(asyncio.Protocol, asyncio.Transport):
         self._waits_for_turn = False  # to decrypt what has arrived
         self._may_read = True  # the protocol wants data
         self._has_ended = False  # the client sends nothing more
+        self._end_is_told = False  # and the protocol knows it
         self._unsent: deque[memoryview] = deque()  # not yet encrypted
         self._unsent_bytes = 0
         self._is_full = False  # the plain transport wants no more data
@@ -197,8 +198,11 @@ class TlsTransport(asyncio.Protocol, asyncio.Transport):
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def _tell_end(self) -> None:
-        """Tells the protocol that the client sends nothing more; it may still answer."""
-        if self._protocol is not None and not self._closes and not self._protocol.eof_received():
+        """Tells the protocol, once it has all data, that no more comes; it may still answer."""
+        if self._protocol is None or self._closes or self._end_is_told or not self._may_read:
+            return
+        self._end_is_told = True
+        if not self._protocol.eof_received():
             self.close()
 
     # --- the protocol's side ----------------------------------------------------------------------
@@ -212,7 +216,7 @@ class TlsTransport(asyncio.Protocol, asyncio.Transport):
         if not self._may_read and not self._closes:
             self._may_read = True
             self._transport.resume_reading()
-            if self._incoming.pending and not self._waits_for_turn:
+            if (self._incoming.pending or self._has_ended) and not self._waits_for_turn:
                 self._take_later()
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
