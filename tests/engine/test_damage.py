@@ -293,7 +293,7 @@ def test_a_record_that_is_gone_from_the_end_is_noticed(killed: Path) -> None:
     last = file.read_bytes().rindex(b"key 39")
     change(file, last, b"KEY 39")
 
-    with pytest.raises(LogDamaged, match="it ends behind record 39, and had more"):
+    with pytest.raises(LogDamaged, match="it ends after record 39, and had more"):
         open_engine(killed)
 
 

@@ -41,9 +41,9 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Time:
     return clock
 
 
-def expecting(in_play: int, commit_seconds: float = 60.0) -> GroupWait:
+def expecting(expected_writers: int, commit_seconds: float = 60.0) -> GroupWait:
     made = GroupWait()
-    made.in_play, made.commit_seconds = in_play, commit_seconds
+    made.expected_writers, made.commit_seconds = expected_writers, commit_seconds
     return made
 
 
@@ -87,11 +87,11 @@ def test_those_who_have_gone_are_soon_expected_no_more() -> None:
     expected = []
     for _ in range(4):
         group.note(1, 0.001)
-        expected.append(group.in_play)
+        expected.append(group.expected_writers)
 
     assert expected == [4, 2, 1, 1]
     group.note(6, 0.001)
-    assert group.in_play == 6
+    assert group.expected_writers == 6
 
 
 # --- in an engine --------------------------------------------------------------------------------
@@ -106,7 +106,7 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
 
 def expect(engine: Engine, callers: int) -> None:
     expected = engine._group_commit._group_wait  # type: ignore[attr-defined]  # as if so many had written before
-    expected.in_play, expected.commit_seconds = callers, 60.0
+    expected.expected_writers, expected.commit_seconds = callers, 60.0
 
 
 def test_a_writer_whose_turn_is_free_still_waits_for_the_others(

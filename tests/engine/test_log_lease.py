@@ -50,13 +50,13 @@ class Process:
             self.log,
             self.shared_state,
             synced=synced,
-            look_seconds=3600.0,
+            check_seconds=3600.0,
             note_if_alone=lambda: None,
         )
 
     def holds_the_lock(self) -> bool:
         if self.neighbour.take_lease(wait=False):
-            self.neighbour.leave_lease()
+            self.neighbour.release_lease()
             return False
         return True
 
@@ -127,7 +127,7 @@ def test_a_caller_that_must_not_wait_gets_no_lease_that_another_process_holds(
     assert not process.lease.acquire(wait=False)
 
     assert not process.lease.taken
-    process.neighbour.leave_lease()
+    process.neighbour.release_lease()
     assert process.lease.acquire(wait=False)
     process.lease.release()
 
@@ -136,8 +136,8 @@ def test_after_a_process_that_was_killed_with_the_lease_lmdb_is_synced_first(
     process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     synced = []
-    monkeypatch.setattr(LogLease, "_settle", lambda lease: synced.append("settled"))
-    process.lease._is_settled = True
+    monkeypatch.setattr(LogLease, "_repair_last_commit", lambda lease: synced.append("repaired"))
+    process.lease._is_repaired = True
     process.lease.acquire()
     process.lease.release()
     assert synced == []
@@ -146,7 +146,7 @@ def test_after_a_process_that_was_killed_with_the_lease_lmdb_is_synced_first(
 
     process.lease.acquire()
     process.lease.release()
-    assert synced == ["settled"]
+    assert synced == ["repaired"]
 
 
 # --- turns ----------------------------------------------------------------------------------------
@@ -185,7 +185,7 @@ def test_a_process_has_missed_something_once_another_one_was_killed_with_the_lea
 ) -> None:
     take_turn(process.lease)
     process.other_lease.acquire()
-    process.neighbour.leave_lease()  # as the system does for a killed process
+    process.neighbour.release_lease()  # as the system does for a killed process
 
     assert not take_turn(process.lease)
 

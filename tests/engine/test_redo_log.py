@@ -63,11 +63,11 @@ def test_of_another_boot_only_a_log_that_was_synced_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, synced: bool
 ) -> None:
     log = RedoLog(tmp_path, synced=synced)
-    assert not log.counts()
+    assert not log.is_valid()
     log.begin()
-    assert log.counts()
+    assert log.is_valid()
 
     monkeypatch.setattr(folder, "boot_id", lambda: "another one")
 
-    assert log.counts() is synced
+    assert log.is_valid() is synced
     log.close()

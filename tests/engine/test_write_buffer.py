@@ -58,7 +58,7 @@ def test_it_reads_as_if_its_writes_had_been_made(
     compare(upper, model, *part)
     compare(lower, before, b"", END)
 
-    lower.take(upper)
+    lower.merge(upper)
     compare(lower, model, b"", END)
     assert below == kept
 

@@ -195,7 +195,7 @@ def test_a_group_stops_waiting_for_those_who_do_not_come(
     with small_server(tmp_path) as server, server.connect() as client:
         in_threads(server)
         server.dispatcher.write_groups.group_wait.commit_seconds = 60.0
-        server.dispatcher.write_groups.group_wait.in_play = 1_000
+        server.dispatcher.write_groups.group_wait.expected_writers = 1_000
 
         client.ask("JOBS.PUT", '{"queue":"q"}')
 
@@ -206,7 +206,7 @@ def test_where_commits_are_quick_no_group_waits(tmp_path: Path, pauses: list[flo
     with small_server(tmp_path) as server, server.connect() as client:
         in_threads(server)
         server.dispatcher.write_groups.group_wait.commit_seconds = GROUP_WAIT_STEP_SECONDS
-        server.dispatcher.write_groups.group_wait.in_play = 1_000
+        server.dispatcher.write_groups.group_wait.expected_writers = 1_000
 
         client.ask("JOBS.PUT", '{"queue":"q"}')
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Self
 
-_MODIFIED: Final = 0x2  # IN_MODIFY
+_IN_MODIFY: Final = 0x2
 _MANY_EVENTS: Final = 65_536  # bytes of events that are read and discarded at once
 
 
@@ -39,7 +39,7 @@ class FileWatch:
         if events < 0:
             return None  # the user's limit is reached
         if any(
-            library.inotify_add_watch(events, os.fsencode(path), _MODIFIED) < 0 for path in paths
+            library.inotify_add_watch(events, os.fsencode(path), _IN_MODIFY) < 0 for path in paths
         ):
             os.close(events)
             return None

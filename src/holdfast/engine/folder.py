@@ -76,10 +76,10 @@ class WriteTurn:
 # it for an unknown durability and refuse the store; they would commit without the lease.
 _SHARES_THE_LOG: Final = ", shared log 3"
 _renameat2: Final = getattr(ctypes.CDLL(None), "renameat2", None)
-_HERE: Final = -100  # AT_FDCWD: names are paths
-_EXCHANGE: Final = 2  # RENAME_EXCHANGE
+_AT_FDCWD: Final = -100  # names are paths
+_RENAME_EXCHANGE: Final = 2
 
-_EXCLUSIVE_AT_ONCE: Final = fcntl.LOCK_EX | fcntl.LOCK_NB
+_TRY_EXCLUSIVE: Final = fcntl.LOCK_EX | fcntl.LOCK_NB
 
 FOLDER_MODE: Final = 0o700
 FILE_MODE: Final = 0o600
@@ -107,10 +107,10 @@ class Folder:
         self.durability = durability
         create_folder(path)
         refuse_network_file_system(path)
-        refuse_other_kinds(path)
+        refuse_special_files(path)
         make_private(path)
         self._files: list[int] = []
-        self._patient = lock_wait.PatientLocks(path)
+        self._blocking_locks = lock_wait.BlockingLocks(path)
         try:
             self._opening = self._open_file("opening.lock")
             self._users = self._open_file("users.lock")
@@ -171,14 +171,14 @@ class Folder:
     def take_lease(self, *, wait: bool) -> bool:
         """Takes the lease: only its holder may commit."""
         try:
-            fcntl.flock(self._lease, _EXCLUSIVE_AT_ONCE)
+            fcntl.flock(self._lease, _TRY_EXCLUSIVE)
         except BlockingIOError:
             if wait:
-                self._patient.lock(self._lease)
+                self._blocking_locks.lock(self._lease)
             return wait
         return True
 
-    def leave_lease(self) -> None:
+    def release_lease(self) -> None:
         fcntl.flock(self._lease, fcntl.LOCK_UN)
 
     def await_lease(self, is_not_needed: Callable[[], bool]) -> bool:
@@ -206,7 +206,7 @@ class Folder:
 
     def lock_syncing(self) -> None:
         """Waits for the turn to sync the log."""
-        self._patient.lock(self._syncing)
+        self._blocking_locks.lock(self._syncing)
 
     def unlock_syncing(self) -> None:
         fcntl.flock(self._syncing, fcntl.LOCK_UN)
@@ -228,7 +228,7 @@ class Folder:
             fcntl.flock(self._checkpoint, fcntl.LOCK_UN)
 
     def close(self) -> None:
-        self._patient.close()
+        self._blocking_locks.close()
         while self._files:
             os.close(self._files.pop())
 
@@ -268,14 +268,14 @@ def make_private(path: Path) -> None:
             _restrict(path, FOLDER_MODE)
 
 
-def refuse_other_kinds(path: Path) -> None:
+def refuse_special_files(path: Path) -> None:
     """Raises if a name of one of a store's files is taken by something that is not a file."""
     with suppress(OSError):
         for name in sorted(FILES.intersection(os.listdir(path))):
-            refuse_other_kind(path / name)
+            refuse_special_file(path / name)
 
 
-def refuse_other_kind(file: Path) -> None:
+def refuse_special_file(file: Path) -> None:
     """Raises if `file` is a FIFO, a socket, a device or a folder, or a link to one.
 
     Opening a FIFO waits until somebody opens its other end, and a device can be read for ever. A
@@ -346,7 +346,11 @@ def exchange(new: Path, old: Path) -> None:
     """Swaps two files atomically; if the system can't, or there is no old file, the new one
     replaces it."""
     if _renameat2 is None or _renameat2(
-        _HERE, os.fsencode(new.absolute()), _HERE, os.fsencode(old.absolute()), _EXCHANGE
+        _AT_FDCWD,
+        os.fsencode(new.absolute()),
+        _AT_FDCWD,
+        os.fsencode(old.absolute()),
+        _RENAME_EXCHANGE,
     ):
         new.replace(old)
 

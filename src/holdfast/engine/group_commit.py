@@ -35,19 +35,19 @@ class CommitRequest(msgspec.Struct, eq=False):
     kind: str = ""  # of its only transaction, if that is known
     thread: int = msgspec.field(default_factory=threading.get_ident)
     outcomes: list[Outcome[Any]] | None = None  # set once, after the commit
-    _gate: Any = None  # a lock on which its caller sleeps while it waits
+    _wakeup: Any = None  # a lock on which its caller sleeps while it waits
 
-    def close_gate(self) -> None:
-        self._gate = threading.Lock()
-        self._gate.acquire()
+    def prepare_to_wait(self) -> None:
+        self._wakeup = threading.Lock()
+        self._wakeup.acquire()
 
-    def wait_at_gate(self) -> None:
-        assert self._gate is not None  # closed before the request was queued
-        self._gate.acquire()
+    def wait(self) -> None:
+        assert self._wakeup is not None  # made before the request was queued
+        self._wakeup.acquire()
 
-    def open_gate(self) -> None:
-        if self._gate is not None and self._gate.locked():
-            self._gate.release()
+    def wake(self) -> None:
+        if self._wakeup is not None and self._wakeup.locked():
+            self._wakeup.release()
 
 
 class GroupCommit:
@@ -60,7 +60,7 @@ class GroupCommit:
         # The request that has the turn, if any; it stays first in the queue until it wakes. This is
         # a dict because taking a free turn, and returning one that nobody waits for, are atomic
         # operations of a dict. So they need no lock, which would cost more than all the rest.
-        self._leading: dict[None, CommitRequest] = {}
+        self._leader: dict[None, CommitRequest] = {}
         self._group: list[CommitRequest] = []  # the requests that the leader runs besides its own
         self.waiting: deque[CommitRequest] = deque()  # in the order of their arrival
         self._closed: StoreUnusable | None = None  # why new requests are refused
@@ -72,7 +72,7 @@ class GroupCommit:
 
         Whatever happens in it or after it, `leave` follows, unless the group was empty.
         """
-        if self.waiting or self._leading.setdefault(None, request) is not request:
+        if self.waiting or self._leader.setdefault(None, request) is not request:
             return self._enqueue(request, last)
         if self._closed is not None and not last:
             raise self._closed.with_traceback(None)  # one shared error must not collect frames
@@ -80,12 +80,12 @@ class GroupCommit:
             return [request]
         return self._gather_expected(request, self._group_wait, 1)
 
-    def take_free(self, request: CommitRequest) -> bool:
+    def try_take(self, request: CommitRequest) -> bool:
         """Takes the turn if nobody has it or waits for it, and returns whether it did; then `leave`
         follows."""
         if self.waiting or self._closed is not None:
             return False
-        if self._leading.setdefault(None, request) is not request:
+        if self._leader.setdefault(None, request) is not request:
             return False
         self._begun = time.perf_counter()
         return True
@@ -94,16 +94,16 @@ class GroupCommit:
         with self._lock:
             if self._closed is not None and not last:
                 raise self._closed.with_traceback(None)
-            self.refuse_inside(
+            self.refuse_nested(
                 "a transaction was begun inside another one of the same store: "
                 "use the transaction that the work was given"
             )
-            request.close_gate()
+            request.prepare_to_wait()
             self.waiting.append(request)
             # The last leader may have left just now without seeing this request.
             self._grant_free_turn()
-        request.wait_at_gate()
-        if self._leading.get(None) is not request:
+        request.wait()
+        if self._leader.get(None) is not request:
             return []
         if self._group_wait is not None:
             return self._gather_expected(request, self._group_wait, 0)
@@ -111,12 +111,14 @@ class GroupCommit:
             return self._group_of(request)
 
     def _gather_expected(
-        self, request: CommitRequest, group_wait: GroupWait, beside: int
+        self, request: CommitRequest, group_wait: GroupWait, not_queued: int
     ) -> list[CommitRequest]:
-        """Leads a group: waits for the expected requests, then returns them; `beside` counts those
-        that are here but not in the queue."""
-        if group_wait.in_play > 1 and request.works:
-            group_wait.wait(lambda: beside + len(self.waiting))
+        """Leads a group: waits for the expected requests, then returns them.
+
+        `not_queued` counts those that have arrived but are not in the queue.
+        """
+        if group_wait.expected_writers > 1 and request.works:
+            group_wait.wait(lambda: not_queued + len(self.waiting))
         self._begun = time.perf_counter()
         with self._lock:
             return self._group_of(request)
@@ -159,17 +161,17 @@ class GroupCommit:
 
         For a caller that was interrupted in the queue or in its turn, it undoes what was begun.
         """
-        leading = self._leading
-        if self._group_wait is not None and leading.get(None) is request:
-            in_play = 1 + len(self._group) + len(self.waiting)
-            self._group_wait.note(in_play, time.perf_counter() - self._begun)
-        if not self._group and not self.waiting and leading.get(None) is request:
-            del leading[None]
+        leader = self._leader
+        if self._group_wait is not None and leader.get(None) is request:
+            expected_writers = 1 + len(self._group) + len(self.waiting)
+            self._group_wait.note(expected_writers, time.perf_counter() - self._begun)
+        if not self._group and not self.waiting and leader.get(None) is request:
+            del leader[None]
             if not self.waiting:
                 return
         while True:
             with self._lock:
-                if leading.get(None) is request:
+                if leader.get(None) is request:
                     self._pass_turn(request)
                     return
                 self._grant_free_turn()
@@ -179,18 +181,18 @@ class GroupCommit:
                 if request not in self._group:
                     return
             # Its work is running; in a moment it is done or back in the queue.
-            request.wait_at_gate()
+            request.wait()
 
     def close(self, reason: StoreUnusable) -> None:
         """Refuses new requests. Those that already wait are still served."""
-        self.refuse_inside("the store was closed inside one of its transactions: let it end first")
+        self.refuse_nested("the store was closed inside one of its transactions: let it end first")
         with self._lock:
             self._closed = reason
 
-    def refuse_inside(self, why: str) -> None:
+    def refuse_nested(self, why: str) -> None:
         """Raises if this thread has the turn: it would wait for itself for ever."""
-        leading = self._leading.get(None)
-        if leading is not None and leading.thread == threading.get_ident():
+        leader = self._leader.get(None)
+        if leader is not None and leader.thread == threading.get_ident():
             raise RuntimeError(why)
 
     def _pass_turn(self, request: CommitRequest) -> None:
@@ -198,20 +200,20 @@ class GroupCommit:
             self.waiting.popleft()
         for other in reversed(self._group):
             if other.outcomes is not None:
-                other.open_gate()
+                other.wake()
             elif other not in self.waiting:
                 # The leader could not run it; the next leader runs it first.
                 self.waiting.appendleft(other)
         self._group = []
         if self.waiting:
-            self._leading[None] = self.waiting[0]
+            self._leader[None] = self.waiting[0]
             self._grant_free_turn()
         else:
-            del self._leading[None]
+            del self._leader[None]
 
     def _grant_free_turn(self) -> None:
         """Gives a free turn to the first request in the queue, and wakes it if it got the turn."""
         if self.waiting:
             first = self.waiting[0]
-            if self._leading.setdefault(None, first) is first:
-                first.open_gate()
+            if self._leader.setdefault(None, first) is first:
+                first.wake()

@@ -15,29 +15,31 @@ from holdfast.limits import GROUP_WAIT_STEP_SECONDS, MAX_GROUP_WAIT_SECONDS
 class GroupWait:
     """Estimates how many writers a group should expect, and how long to wait for them."""
 
-    __slots__ = ("commit_seconds", "in_play")
+    __slots__ = ("commit_seconds", "expected_writers")
 
     def __init__(self) -> None:
-        self.in_play = 1  # writers in a full group, judging by the last ones
+        self.expected_writers = 1  # writers in a full group, judging by the last ones
         self.commit_seconds = 0.0  # the mean of the last commits
 
-    def wait(self, here: Callable[[], int]) -> None:
-        """Waits for the expected writers while they keep arriving; `here` counts those that have.
+    def wait(self, count_arrived: Callable[[], int]) -> None:
+        """Waits for the expected writers while they keep arriving.
 
         It waits for at most a part of the time that a commit takes: at worst that is added to the
         wait of the writers that are here, and at best it halves the number of commits.
         """
-        patience = min(self.commit_seconds / 2, MAX_GROUP_WAIT_SECONDS)
-        if patience < GROUP_WAIT_STEP_SECONDS:
+        max_seconds = min(self.commit_seconds / 2, MAX_GROUP_WAIT_SECONDS)
+        if max_seconds < GROUP_WAIT_STEP_SECONDS:
             return
-        end = time.perf_counter() + patience
-        now_here, quiet = here(), 0
-        while now_here < self.in_play and quiet < 2 and time.perf_counter() < end:
+        end = time.perf_counter() + max_seconds
+        arrived, quiet = count_arrived(), 0
+        while arrived < self.expected_writers and quiet < 2 and time.perf_counter() < end:
             time.sleep(GROUP_WAIT_STEP_SECONDS)
-            before, now_here = now_here, here()
-            quiet = quiet + 1 if now_here == before else 0
+            before, arrived = arrived, count_arrived()
+            quiet = quiet + 1 if arrived == before else 0
 
-    def note(self, in_play: int, seconds: float) -> None:
+    def note(self, expected_writers: int, seconds: float) -> None:
         """Notes how long a group took, and how many writers were in it or wait for the next one."""
-        self.in_play = max(in_play, (self.in_play + in_play) // 2)
+        self.expected_writers = max(
+            expected_writers, (self.expected_writers + expected_writers) // 2
+        )
         self.commit_seconds += (seconds - self.commit_seconds) / 4

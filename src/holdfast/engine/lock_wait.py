@@ -16,7 +16,7 @@ from pathlib import Path
 from holdfast.errors import StoreBusy
 from holdfast.limits import MAX_OPENING_SECONDS, STOPPED_PROCESS_SECONDS
 
-_LONGEST_PAUSE_SECONDS = 0.02
+_MAX_PAUSE_SECONDS = 0.02
 _log = logging.getLogger(__name__)
 
 
@@ -40,7 +40,7 @@ def await_free(is_free: Callable[[], bool], holder: Callable[[], int], path: Pat
     pause = 0.0005
     while not is_free():
         time.sleep(pause)
-        pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+        pause = min(2 * pause, _MAX_PAUSE_SECONDS)
         waited = time.monotonic() - begin
         if waited > MAX_OPENING_SECONDS:
             raise _busy(holder(), path, waited)
@@ -48,7 +48,7 @@ def await_free(is_free: Callable[[], bool], holder: Callable[[], int], path: Pat
             raise _busy(pid, path, waited)
 
 
-class PatientLocks:
+class BlockingLocks:
     """Locks files of a store however long that takes, and logs a warning when the process that
     holds one is stopped meanwhile.
 

@@ -247,7 +247,7 @@ class WriteBuffer:
 
     # --- joining ---------------------------------------------------------------------------------
 
-    def take(self, other: "WriteBuffer") -> None:
+    def merge(self, other: "WriteBuffer") -> None:
         """Adds the writes of a buffer that was stacked on this one, which has checked them.
 
         If interrupted, it can be called again.

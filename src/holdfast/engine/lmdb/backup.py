@@ -20,7 +20,7 @@ from holdfast.engine.folder import (
     create_folder,
     make_private,
     open_private,
-    refuse_other_kind,
+    refuse_special_file,
     sync_folder,
 )
 from holdfast.engine.lmdb import file_checks
@@ -64,26 +64,26 @@ def back_up(
     path: Path,
     target: Path,
     expected: Backup | None = None,
-    then: Path | None = None,
+    changes_file: Path | None = None,
 ) -> Backup:
     """Copies the snapshot of `txn` into the folder `target`, and reads the copy back to compare.
 
     The copy has a temporary name until it has been compared, with `expected` too, so nobody can
-    open an unfinished one. `then` is a file of changes to apply to the copy, which also says what
-    the result must hold.
+    open an unfinished one. `changes_file` holds changes to apply to the copy, and says what the
+    result must hold.
     """
     file_checks.refuse_unreadable(path, txn)
-    with _finishing(target, DATA_FILE) as file:
+    with _new_backup_file(target, DATA_FILE) as file:
         unfinished = target / UNFINISHED_FILE
         opened.env.copyfd(file.fileno(), compact=True, txn=txn)
         os.fsync(file.fileno())
-        copied = _content(txn.cursor(db=opened.data))
+        copied = _digest_pairs(txn.cursor(db=opened.data))
         if expected is not None:
-            refuse_other(copied, expected, path)
-        if then is not None:
-            apply_to(unfinished, then)
-            copied = _result_of(read_changes(then))
-        if _finish(unfinished, copied) != copied:
+            refuse_mismatch(copied, expected, path)
+        if changes_file is not None:
+            apply_to(unfinished, changes_file)
+            copied = _expected_result(read_changes(changes_file))
+        if _write_manifest(unfinished, copied) != copied:
             raise StoreDamaged(f"the copy in {target} differs from what was copied")
         return copied
 
@@ -94,14 +94,14 @@ def back_up_changes(
     """Writes the differences from the full backup in the folder `base` into the folder `target`,
     reads them back, and compares both together with the snapshot of `txn`."""
     file_checks.refuse_unreadable(path, txn)
-    with _finishing(target, CHANGES_FILE) as file, opened_file(base / DATA_FILE) as env:
+    with _new_backup_file(target, CHANGES_FILE) as file, opened_file(base / DATA_FILE) as env:
         meta, data = (env.open_db(name, create=False) for name in (b"meta", b"data"))
         of_base = manifest_of(Environment(env=env, data=data, notices=None, meta=meta))
         if of_base is None:
             raise BadInput(
                 f"{base} is not a full backup, or was written to", hint="Make a full backup first."
             )
-        content = _Content()
+        content = _PairDigest()
         writer = ChangesWriter(file)
         with env.begin(db=data) as old:
             pairs = content.counted(txn.cursor(db=opened.data))
@@ -118,25 +118,25 @@ def back_up_changes(
             )
             writer.close(tail)
             written = read_pairs(target / UNFINISHED_FILE)
-            if _content(applied(iter(old.cursor()), written)) != copied:
+            if _digest_pairs(applied(iter(old.cursor()), written)) != copied:
                 raise StoreDamaged(f"{base} and {target} differ from what was backed up")
         return copied, tail
 
 
-def _result_of(changes: Changes) -> Backup:
+def _expected_result(changes: Changes) -> Backup:
     return Backup(keys=changes.keys, digest=changes.digest.hex())
 
 
 @contextmanager
-def _finishing(target: Path, name: str) -> Iterator[IO[bytes]]:
+def _new_backup_file(target: Path, name: str) -> Iterator[IO[bytes]]:
     """Opens the file of a new backup, which gets its final name when the block has ended."""
     create_folder(target)
     unfinished = target / UNFINISHED_FILE
-    _refuse_full(target)
-    refuse_other_kind(unfinished)
-    with _locked(unfinished) as file:
+    _refuse_nonempty(target)
+    refuse_special_file(unfinished)
+    with _locked_file(unfinished) as file:
         try:
-            _refuse_full(target)  # another process may have finished a backup meanwhile
+            _refuse_nonempty(target)  # another process may have finished a backup meanwhile
             file.truncate(0)
             yield file
             os.fsync(file.fileno())
@@ -149,13 +149,13 @@ def _finishing(target: Path, name: str) -> Iterator[IO[bytes]]:
             unfinished.unlink(missing_ok=True)
 
 
-def _refuse_full(target: Path) -> None:
+def _refuse_nonempty(target: Path) -> None:
     if any(entry.name != UNFINISHED_FILE for entry in target.iterdir()):
         raise BadInput(f"{target} is not empty", hint="Name a folder that is new or empty.")
 
 
 @contextmanager
-def _locked(unfinished: Path) -> Iterator[IO[bytes]]:
+def _locked_file(unfinished: Path) -> Iterator[IO[bytes]]:
     """Opens the file of a copy for its writer, and locks it: another process must not truncate it
     while it is read back."""
     try:
@@ -209,10 +209,10 @@ def refuse_changed(opened: Environment, path: Path) -> None:
         expected = manifest_of(opened)
         if expected is not None:
             with opened.env.begin() as txn:
-                refuse_other(_content(txn.cursor(db=opened.data)), expected, path)
+                refuse_mismatch(_digest_pairs(txn.cursor(db=opened.data)), expected, path)
 
 
-def refuse_other(found: Backup, expected: Backup, path: Path) -> None:
+def refuse_mismatch(found: Backup, expected: Backup, path: Path) -> None:
     if found != expected:
         what = (
             f"it has {found.keys} keys, and {expected.keys} were backed up"
@@ -225,7 +225,7 @@ def refuse_other(found: Backup, expected: Backup, path: Path) -> None:
         )
 
 
-def _finish(file: Path, copied: Backup) -> Backup:
+def _write_manifest(file: Path, copied: Backup) -> Backup:
     """Writes the manifest into a copy, removes the notices of the store from it, and reads it
     back."""
     with lmdb.open(
@@ -244,22 +244,22 @@ def _finish(file: Path, copied: Backup) -> Backup:
             )
             txn.put(_MANIFEST, msgspec.msgpack.encode(manifest), db=meta)
         with env.begin() as txn:
-            return _content(txn.cursor(db=data))
+            return _digest_pairs(txn.cursor(db=data))
 
 
 def _map_bytes(file: Path) -> int:
     return file.stat().st_size + 16 * 1024 * 1024
 
 
-def _content(pairs: Iterable[Pair]) -> Backup:
+def _digest_pairs(pairs: Iterable[Pair]) -> Backup:
     """Returns the number of pairs and one digest of them, in key order."""
-    content = _Content()
+    content = _PairDigest()
     for _ in content.counted(pairs):
         pass
     return content.result()
 
 
-class _Content:
+class _PairDigest:
     """Counts and digests the pairs that pass through it."""
 
     def __init__(self) -> None:

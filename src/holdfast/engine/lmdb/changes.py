@@ -21,7 +21,7 @@ from typing import IO, Any, Final
 import lmdb
 import msgspec
 
-from holdfast.engine.folder import refuse_other_kind
+from holdfast.engine.folder import refuse_special_file
 from holdfast.engine.lmdb.environment import CHANGES_FILE, DATA_FILE, LIB_VERSION
 from holdfast.errors import StoreDamaged
 from holdfast.limits import COPIED_BYTES_PER_STEP, COPIED_KEYS_PER_STEP
@@ -136,7 +136,7 @@ class ChangesWriter:
 
 def read_changes(path: Path) -> Changes:
     """Returns the tail of a file of changes; raises `StoreDamaged` if it can't be read."""
-    refuse_other_kind(path)
+    refuse_special_file(path)
     with path.open("rb") as file:
         return _read_tail(file, path)[0]
 
@@ -215,7 +215,7 @@ def base_of(backup: Path) -> tuple[Changes, Path]:
 @contextmanager
 def opened_file(path: Path, *, writes_bytes: int | None = None) -> Iterator[Any]:
     """Opens the LMDB file of a backup by itself: to read it, or to write up to `writes_bytes`."""
-    refuse_other_kind(path)
+    refuse_special_file(path)
     reads = writes_bytes is None
     spare = _SPARE_MAP_BYTES + 4 * (writes_bytes or 0)
     with lmdb.open(

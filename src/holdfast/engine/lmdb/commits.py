@@ -19,7 +19,7 @@ import lmdb
 from holdfast.engine.contract import NotBegun, Notice, Outcome, TooLong, Transaction
 from holdfast.engine.folder import WriteTurn
 from holdfast.engine.group_commit import CommitRequest, Work
-from holdfast.engine.lmdb.disk_reserve import Reserve, makes_room
+from holdfast.engine.lmdb.disk_reserve import Reserve, frees_space
 from holdfast.engine.lmdb.environment import Environment
 from holdfast.engine.lmdb.file_writes import is_open, write_out
 from holdfast.engine.lmdb.notice_log import NoticeLog
@@ -74,7 +74,7 @@ class Commits:
         self._reserve = reserve
         self._checkpoint = checkpoint  # makes a checkpoint if that can help
         self._note_written = note_written
-        self._groups_apart = 0  # how many more groups get a buffer for each transaction
+        self._separate_groups_left = 0  # how many more groups get a buffer for each transaction
         self.interrupted = False  # a Ctrl-C came too late to undo anything
 
     def run(self, group: list[CommitRequest], leader: CommitRequest) -> None:
@@ -111,9 +111,9 @@ class Commits:
         if overlay is None or base is None:
             return
         try:
-            together, outcomes = self._run_short(base, request)
+            group_buffer, outcomes = self._run_short(base, request)
             publish = partial(setattr, request, "outcomes", outcomes)
-            if overlay.commit(together, publish, flushes=False):
+            if overlay.commit(group_buffer, publish, flushes=False):
                 self.interrupted = True
         except (TooLong, lmdb.Error, HoldfastError):
             overlay.end()  # a caller that may wait runs it again, and gets the error
@@ -140,25 +140,25 @@ class Commits:
             tx.left = MAX_SHORT_OPERATIONS
             if (shared := self._run_in_one(tx, request.works)) is not None:
                 return tx, shared
-        together = TransactionBuffer(base, b"", 0.0, base.written, base.seen)
+        group_buffer = TransactionBuffer(base, b"", 0.0, base.written, base.seen)
         outcomes, left = [], MAX_SHORT_OPERATIONS
         for work, space in zip(request.works, request.spaces, strict=True):
-            tx = ShortBuffer(together, space, self._clock(), together.written, base.written)
+            tx = ShortBuffer(group_buffer, space, self._clock(), group_buffer.written, base.written)
             tx.left = left
             outcomes.append(tx.run(work))
             left = tx.left
             if outcomes[-1].error is None:
-                together.take(tx)
-                together.take_notices(tx)
-        return together, outcomes
+                group_buffer.merge(tx)
+                group_buffer.merge_notices(tx)
+        return group_buffer, outcomes
 
     # --- one buffer for a whole group ------------------------------------------------------------
 
     def _may_share_buffer(self, spaces: Sequence[bytes]) -> bool:
         """Returns whether to run a group in one buffer first: it is of one space, and no
         transaction has failed lately."""
-        if self._groups_apart:
-            self._groups_apart -= 1
+        if self._separate_groups_left:
+            self._separate_groups_left -= 1
             return False
         return len(set(spaces)) == 1
 
@@ -175,7 +175,7 @@ class Commits:
             tx.now = self._clock()
             outcome = tx.run(work)
             if outcome.error is not None and not isinstance(outcome.error, NotBegun):
-                self._groups_apart = SEPARATE_GROUPS_AFTER_FAILURE
+                self._separate_groups_left = SEPARATE_GROUPS_AFTER_FAILURE
                 return None
             outcomes.append(outcome)
         return outcomes
@@ -232,7 +232,7 @@ class Commits:
         # A checkpoint makes the pages that were deleted before it reusable.
         if self._checkpoint():
             outcome = self._run_once(work, space, request)
-        if type(outcome.error) is not StoreFull or not self._would_make_room(work, space):
+        if type(outcome.error) is not StoreFull or not self._would_free_space(work, space):
             return outcome
         while type(outcome.error) is StoreFull and self._reserve.release():
             outcome = self._run_once(work, space, request)
@@ -240,7 +240,7 @@ class Commits:
             self._reserve.fill()
         return outcome
 
-    def _would_make_room(self, work: Work, space: bytes) -> bool:
+    def _would_free_space(self, work: Work, space: bytes) -> bool:
         """Runs a transaction only to see what it would write."""
         overlay = self._overlay
         try:
@@ -248,12 +248,12 @@ class Commits:
             if base is not None:
                 tx = TransactionBuffer(base, space, self._clock(), base.written, base.seen)
                 work(tx)
-                return makes_room(tx, base)
+                return frees_space(tx, base)
             with self._env.begin(db=self._data) as txn:
                 reader = LmdbReader(txn, b"", 0.0)
                 tx = TransactionBuffer(reader, space, self._clock())
                 work(tx)
-                return makes_room(tx, reader)
+                return frees_space(tx, reader)
         except KeyboardInterrupt:
             raise
         except BaseException:
@@ -311,15 +311,15 @@ class Commits:
         try:
             txn = self._begin()
             try:
-                together = TransactionBuffer(LmdbReader(txn, b"", 0.0), b"", 0.0)
-                outcomes = [self._run_stacked(together, work, space) for work, space in steps]
-                write_out(txn, self._data, together)
-                together.make_notices(assume_a_listener)
+                group_buffer = TransactionBuffer(LmdbReader(txn, b"", 0.0), b"", 0.0)
+                outcomes = [self._run_stacked(group_buffer, work, space) for work, space in steps]
+                write_out(txn, self._data, group_buffer)
+                group_buffer.make_notices(assume_a_listener)
             except BaseException:
                 txn.abort()
                 raise
             publish = partial(_publish, group, outcomes)
-            self._commit(txn, together.notices, publish, len(together.written))
+            self._commit(txn, group_buffer.notices, publish, len(group_buffer.written))
         finally:
             self._end_deferred()
 
@@ -331,8 +331,8 @@ class Commits:
             base = None if overlay is None else overlay.begin()
             if overlay is None or base is None:
                 return False
-            together, outcomes = self._run_buffered(base, steps, group)
-            if overlay.commit(together, partial(_publish, group, outcomes)):
+            group_buffer, outcomes = self._run_buffered(base, steps, group)
+            if overlay.commit(group_buffer, partial(_publish, group, outcomes)):
                 self.interrupted = True
         except BaseException:
             self._end_deferred()
@@ -349,22 +349,28 @@ class Commits:
             tx = TransactionBuffer(base, group[0].spaces[0], 0.0, base.written, base.seen)
             if (shared := self._run_in_one(tx, group[0].works)) is not None:
                 return tx, shared
-        together = TransactionBuffer(base, b"", 0.0, base.written, base.seen)
-        return together, [
-            self._run_stacked(together, work, space, base.written) for work, space in steps
+        group_buffer = TransactionBuffer(base, b"", 0.0, base.written, base.seen)
+        return group_buffer, [
+            self._run_stacked(group_buffer, work, space, base.written) for work, space in steps
         ]
 
     def _run_stacked(
-        self, together: TransactionBuffer, work: Work, space: bytes, committed: Writes = NO_WRITES
+        self,
+        group_buffer: TransactionBuffer,
+        work: Work,
+        space: bytes,
+        committed: Writes = NO_WRITES,
     ) -> Outcome[Any]:
-        if together.cleared:
-            tx = TransactionBuffer(together, space, self._clock())
+        if group_buffer.cleared:
+            tx = TransactionBuffer(group_buffer, space, self._clock())
         else:  # reads its dicts directly, without a call
-            tx = TransactionBuffer(together, space, self._clock(), together.written, committed)
+            tx = TransactionBuffer(
+                group_buffer, space, self._clock(), group_buffer.written, committed
+            )
         outcome = tx.run(work)
         if outcome.error is None:
-            together.take(tx)
-            together.take_notices(tx)
+            group_buffer.merge(tx)
+            group_buffer.merge_notices(tx)
         return outcome
 
     # --- committing ------------------------------------------------------------------------------

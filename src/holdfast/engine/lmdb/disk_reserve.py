@@ -78,7 +78,7 @@ class Reserve:
             os.close(file)
 
 
-def makes_room(tx: WriteBuffer, stored: Any) -> bool:
+def frees_space(tx: WriteBuffer, stored: Any) -> bool:
     """Returns whether a transaction frees space, or deletes something and adds only a little.
 
     `stored` is the state that it reads beneath its own writes.

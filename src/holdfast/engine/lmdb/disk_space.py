@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from holdfast.limits import RESERVED_BYTES
 
-_KEEP_SIZE: Final = 1  # FALLOC_FL_KEEP_SIZE: allocate blocks without making the file longer
+_FALLOC_FL_KEEP_SIZE: Final = 1  # allocate blocks without making the file longer
 _PAGES_OF_A_FLUSH: Final = 64  # roots, the list of free pages
 _PAGES_OF_A_KEY: Final = 3  # its leaf, the adjacent one, and what its leaf is split into
 
@@ -32,64 +32,64 @@ class DiskSpace:
         self._keys = 0  # in unflushed commits
         self._value_bytes = 0
         self.needed = 0  # bytes, by the unflushed commits, at most
-        self._most_needed = (4 if synced else 1) * RESERVED_BYTES
-        self.needs_much = False  # so much is needed that the unflushed commits should be flushed
-        self._sure = -1  # how many bytes are known to be reserved
+        self._flush_above = (4 if synced else 1) * RESERVED_BYTES
+        self.should_flush = False  # so much is needed that the unflushed commits should be flushed
+        self._known_free = -1  # how many bytes are known to be reserved
         self._reserved = 0
         self._fallocate = _find_fallocate()
 
-    def take(self, keys: int, value_bytes: int) -> bool:
+    def reserve(self, keys: int, value_bytes: int) -> bool:
         """Reserves space for more writes, and returns whether there is enough."""
         # An upper bound for each key. All keys together need less, which is computed only if it
         # matters.
         needed = self.needed + self._key_bytes * keys + 4 * value_bytes
-        if needed <= self._sure:
+        if needed <= self._known_free:
             self.needed = needed  # at most `RESERVED_BYTES`, which is not much
-        elif not self._make(self._keys + keys, self._value_bytes + value_bytes):
+        elif not self._reserve_for(self._keys + keys, self._value_bytes + value_bytes):
             return False
         self._keys += keys
         self._value_bytes += value_bytes
         return True
 
-    def _make(self, keys: int, value_bytes: int) -> bool:
-        needed = self._need_of(keys, value_bytes)
+    def _reserve_for(self, keys: int, value_bytes: int) -> bool:
+        needed = self._bytes_needed(keys, value_bytes)
         if self._end + needed > self._reserved:
-            self._look()
-            needed = self._need_of(keys, value_bytes)
+            self._read_tree_size()
+            needed = self._bytes_needed(keys, value_bytes)
             if self._end + needed > self._reserved and not self._reserve(self._end + needed):
                 return False
         self.needed = needed
-        self.needs_much = needed > self._most_needed
-        self._sure = min(self._reserved - self._end, RESERVED_BYTES)
+        self.should_flush = needed > self._flush_above
+        self._known_free = min(self._reserved - self._end, RESERVED_BYTES)
         return True
 
     def note(self, keys: int, value_bytes: int) -> None:
         """Notes a commit of another process, which has reserved space for it."""
         self._keys += keys
         self._value_bytes += value_bytes
-        self._sure = -1
+        self._known_free = -1
 
     def restart(self) -> None:
         """Forgets the reservation: another process has flushed the unflushed commits."""
         self._keys = self._value_bytes = self.needed = 0
-        self.needs_much = False
+        self.should_flush = False
         self.forget()
 
-    def used(self) -> None:
+    def note_flushed(self) -> None:
         """Notes that all unflushed commits are in LMDB's file, which grew by no more than they
         needed."""
         self._end += self.needed
         self._leaf_pages += self.needed // self._page_bytes
         self._keys = self._value_bytes = self.needed = 0
-        self.needs_much = False
-        self._sure = -1
+        self.should_flush = False
+        self._known_free = -1
 
     def forget(self) -> None:
         """Forgets the reservation: others wrote to the file, or a commit needed none."""
         self._reserved = 0
-        self._sure = -1
+        self._known_free = -1
 
-    def _need_of(self, keys: int, value_bytes: int) -> int:
+    def _bytes_needed(self, keys: int, value_bytes: int) -> int:
         """Returns the most bytes that LMDB may need.
 
         A flush copies a page once, however many of its keys are written. A key may have its leaf
@@ -101,7 +101,7 @@ class DiskSpace:
         pages += 2 * self._branch_pages + _PAGES_OF_A_FLUSH
         return pages * self._page_bytes + 4 * value_bytes
 
-    def _look(self) -> None:
+    def _read_tree_size(self) -> None:
         """Reads where the file ends now, and how large its tree is."""
         self._end = (self._env.info()["last_pgno"] + 1) * self._page_bytes
         with self._env.begin() as txn:
@@ -115,13 +115,13 @@ class DiskSpace:
         if self._fallocate is None:
             return False
         end += RESERVED_BYTES
-        if self._fallocate(self._file, _KEEP_SIZE, self._end, end - self._end) != 0:
+        if self._fallocate(self._file, _FALLOC_FL_KEEP_SIZE, self._end, end - self._end) != 0:
             return False
         self._reserved = end if limit == resource.RLIM_INFINITY else min(end, limit)
         return True
 
 
-def give_back(data_file: int) -> None:
+def free_reserved_blocks(data_file: int) -> None:
     """Frees the blocks after the end of the file. Nobody may have the file open."""
     os.ftruncate(data_file, os.fstat(data_file).st_size)
 

@@ -70,7 +70,7 @@ class DiskWait:
             except KeyboardInterrupt:
                 interrupted = True  # too late: others may have built on this commit
             except OSError:
-                return self._rescue(above, end, publish, write) or interrupted
+                return self._flush_unsynced_records(above, end, publish, write) or interrupted
 
     def end(self, write: Write) -> None:
         """Releases the lease after a failed transaction, once the disk has what it read: its caller
@@ -106,7 +106,7 @@ class DiskWait:
         finally:
             folder.unlock_syncing()
 
-    def _rescue(self, above: int, end: int, publish: Publish, write: Write) -> bool:
+    def _flush_unsynced_records(self, above: int, end: int, publish: Publish, write: Write) -> bool:
         """Writes the records of all processes that failed to sync into LMDB's file, or withdraws
         them."""
         self._lease.note_failure()
@@ -120,7 +120,7 @@ class DiskWait:
                 raise StoreFull(f"the disk has failed to sync {self._log.path}")
             return write(None, publish)
         except HoldfastError:
-            self._shared_state.take_back()
+            self._shared_state.withdraw_unsynced()
             with suppress(OSError):
                 self._log.invalidate(max(BEGIN, self._shared_state.published()[1]))
             self._unflushed.drop()

@@ -212,7 +212,7 @@ class LmdbEngine:
             return None
         group_commit, commits = self._group_commit, self._commits
         request = CommitRequest(works, spaces)
-        if not group_commit.take_free(request):
+        if not group_commit.try_take(request):
             return None
         try:
             commits.try_run(request)
@@ -283,7 +283,7 @@ class LmdbEngine:
     def checkpoint(self) -> None:
         """Returns when everything committed so far would survive a power failure."""
         self._refuse_unusable()
-        self._group_commit.refuse_inside(
+        self._group_commit.refuse_nested(
             "a checkpoint was asked for inside a transaction: let it end"
         )
         if self._checkpointer is not None:
@@ -298,22 +298,22 @@ class LmdbEngine:
         return False
 
     def backup(
-        self, target: Path, *, expected: Backup | None = None, then: Path | None = None
+        self, target: Path, *, expected: Backup | None = None, changes_file: Path | None = None
     ) -> Backup:
         """Copies a snapshot into the folder `target`, and reads the copy back to compare it with
-        the snapshot and, if given, with `expected`. `then` is a file of changes to apply to the
+        the snapshot and, if given, with `expected`. `changes_file` holds changes to apply to the
         copy."""
-        with self._copied_view() as txn:
-            return backup.back_up(self._opened, txn, self.path, target, expected, then)
+        with self._backup_snapshot() as txn:
+            return backup.back_up(self._opened, txn, self.path, target, expected, changes_file)
 
     def backup_changes(self, target: Path, base: Path) -> Backup:
         """Writes the differences from the full backup in the folder `base` into the folder
         `target`, and verifies that both together are this store."""
-        with self._copied_view() as txn:
+        with self._backup_snapshot() as txn:
             return backup.back_up_changes(self._opened, txn, self.path, target, base)[0]
 
     @contextmanager
-    def _copied_view(self) -> Iterator[Any]:
+    def _backup_snapshot(self) -> Iterator[Any]:
         try:
             with self.begin_view() as txn:
                 yield txn

@@ -77,7 +77,7 @@ def refuse_damaged(path: Path, *, alone: bool) -> None:
             raise _damaged(path, f"it has {size} bytes of {newest.file_bytes}")
         if not _is_sealed(path, file, newest):
             walks = size < newest.file_bytes or size <= MAX_WALKED_BYTES
-            found = pages.Walk(file, newest).run(roots_only=not walks)
+            found = pages.PageCheck(file, newest).run(roots_only=not walks)
             if found:
                 raise _damaged(path, found[0])
     break_seal(path)
@@ -168,12 +168,12 @@ def seal(path: Path) -> None:
         size = os.fstat(file).st_size
         if size > MAX_SEALED_BYTES:
             return
-        noted = Seal(
+        sealed = Seal(
             transaction_id=pages.read_metas(file)[0].transaction_id,
             bytes=size,
             checksums=list(_checksums(file, size)),
         )
-        body = msgspec.msgpack.encode(noted)
+        body = msgspec.msgpack.encode(sealed)
         new = path / _NEW_SEAL
         with open_private(new, "wb") as written:
             written.write(crc32(body).to_bytes(4) + body)
@@ -193,14 +193,14 @@ def _is_sealed(path: Path, file: int, newest: pages.Meta) -> bool:
     Without a seal, with a damaged one, or after a commit by a version that knows no seals, nothing
     can be said, and it returns False.
     """
-    noted = _read_seal(path)
-    if noted is None or newest.transaction_id > noted.transaction_id:
+    sealed = _read_seal(path)
+    if sealed is None or newest.transaction_id > sealed.transaction_id:
         return False
     size = os.fstat(file).st_size
-    if size != noted.bytes:
-        raise _changed(path, f"it has {size} bytes, and had {noted.bytes}")
+    if size != sealed.bytes:
+        raise _changed(path, f"it has {size} bytes, and had {sealed.bytes}")
     for number, checksum in enumerate(_checksums(file, size)):
-        if checksum != noted.checksums[number]:
+        if checksum != sealed.checksums[number]:
             raise _changed(path, f"between the bytes {number * _BLOCK} and {(number + 1) * _BLOCK}")
     return True
 

@@ -11,19 +11,19 @@ from holdfast.limits import FLUSH_SECONDS
 class Flusher:
     """Checks every `FLUSH_SECONDS` whether commits are due, and sleeps while none wait.
 
-    Commits are due after `patience` seconds, or after a tenth of that without a new one: then
-    nobody writes, and readers should have less to pass.
+    Commits are due after `max_delay_seconds`, or after a tenth of that without a new one: then
+    nobody writes, and a flush gives readers less to merge.
     """
 
     def __init__(
         self,
         *,
-        patience: float,
+        max_delay_seconds: float,
         waiting: Callable[[], CommittedBuffer | None],
         check_for_others: Callable[[], None],
         flush: Callable[[bool], bool],
     ) -> None:
-        self._patience = patience
+        self._max_delay_seconds = max_delay_seconds
         self._waiting = waiting
         self._check_for_others = check_for_others
         self._flush = flush  # takes whether a flush is due, returns whether to look again
@@ -72,4 +72,7 @@ class Flusher:
         now = time.monotonic()
         if (waiting.above, waiting.commits) != self._newest:
             self._newest, self._since = (waiting.above, waiting.commits), now
-        return now - waiting.since >= self._patience or now - self._since >= self._patience / 10
+        return (
+            now - waiting.since >= self._max_delay_seconds
+            or now - self._since >= self._max_delay_seconds / 10
+        )

@@ -78,7 +78,7 @@ class LogLease:
         shared_state: SharedState,
         *,
         synced: bool,
-        look_seconds: float,
+        check_seconds: float,
         note_if_alone: Callable[[], None],
     ) -> None:
         self.state = PASSING
@@ -90,11 +90,11 @@ class LogLease:
         self._log = log
         self._shared_state = shared_state
         self._synced = synced
-        self._look_seconds = look_seconds
+        self._check_seconds = check_seconds
         self._note_if_alone = note_if_alone
-        self._next_look = 0.0
+        self._next_check = 0.0
         self._process = os.getpid()
-        self._is_settled = False  # LMDB's last commit is known to be whole, and on disk
+        self._is_repaired = False  # LMDB's last commit is known to be whole, and on disk
 
     # --- for each commit -------------------------------------------------------------------------
 
@@ -111,12 +111,12 @@ class LogLease:
                 self.taken = False
                 return False
             killed, self._turn = self._shared_state.take_turn(self._process)
-            if killed or not self._is_settled:
-                self._settle()
+            if killed or not self._is_repaired:
+                self._repair_last_commit()
             if self._shared_state.failed and self.state is PASSING:
-                self._become(FAILED)  # whichever process it was: nobody knows what is on disk
+                self._enter_state(FAILED)  # whichever process it was: nobody knows what is on disk
         except BaseException as error:
-            self._folder.leave_lease()
+            self._folder.release_lease()
             self.taken = False
             if isinstance(error, lmdb.Error):
                 raise explain(error, self._folder.path) from error
@@ -134,7 +134,7 @@ class LogLease:
         holder."""
         self._read_turn = self._turn
 
-    def _settle(self) -> None:
+    def _repair_last_commit(self) -> None:
         """Repairs LMDB's last commit, whose process may have been killed in the middle.
 
         Its meta page may be written while readers still see the number of the commit before; the
@@ -146,13 +146,13 @@ class LogLease:
             self._env.sync(True)
         else:
             self._log.note_end_of(*self._shared_state.published())  # and of no more
-        self._is_settled = True
+        self._is_repaired = True
 
     def release(self) -> None:
         """Releases the lease, unless the process keeps it."""
         if self.taken and self.state not in _KEPT:
             self._shared_state.end_turn()
-            self._folder.leave_lease()
+            self._folder.release_lease()
             self.taken = False
 
     # --- keeping it ------------------------------------------------------------------------------
@@ -166,9 +166,9 @@ class LogLease:
         if not self._shared_state.shared:
             return False
         now = time.monotonic()
-        if now < self._next_look:
+        if now < self._next_check:
             return True
-        self._next_look = now + self._look_seconds
+        self._next_check = now + self._check_seconds
         self._note_if_alone()
         return bool(self._shared_state.shared)
 
@@ -183,7 +183,7 @@ class LogLease:
             self._shared_state.kept = False
             return False
         # In this order: a view that finds nothing published checks the state again.
-        self._become(DEFERRING)
+        self._enter_state(DEFERRING)
         self._shared_state.withdraw()
         return True
 
@@ -197,7 +197,7 @@ class LogLease:
                 self._shared_state.prepared = self._log.number
             self._log.declare()
         except OSError:
-            self._become(FAILED)
+            self._enter_state(FAILED)
             return False
         return True
 
@@ -213,7 +213,7 @@ class LogLease:
     def note_other_processes(self) -> None:
         """Notes that another process now waits for the lease, or no longer does."""
         if self.have_other_processes_changed():
-            self._become(YIELDING if self.state is DEFERRING else DEFERRING)
+            self._enter_state(YIELDING if self.state is DEFERRING else DEFERRING)
 
     def note_end(self) -> None:
         """Records where the synced records end."""
@@ -225,13 +225,13 @@ class LogLease:
     def note_failure(self) -> None:
         """Notes that the log can't be written: this process stops using it."""
         if self.state is PASSING:
-            self._become(FAILED)
+            self._enter_state(FAILED)
         elif self.state is not FAILED and self.state is not FAILING:
-            self._become(FAILING)
+            self._enter_state(FAILING)
 
     def leave(self) -> None:
         """Stops keeping the lease, once LMDB has every record of the log."""
-        self._become(FAILED if self.state is FAILING else PASSING)
+        self._enter_state(FAILED if self.state is FAILING else PASSING)
         self._shared_state.kept = False
         self.release()
 
@@ -240,14 +240,14 @@ class LogLease:
         this process had been killed: the next one brings them into LMDB's file."""
         if self.is_kept() and is_flushed:
             self._shared_state.kept = False
-        self._become(CLOSED)
+        self._enter_state(CLOSED)
         self.release()
 
     def forked(self) -> None:
         """Called in a child process: the lease stays with the parent."""
         self.taken = False
-        self._become(CLOSED)
+        self._enter_state(CLOSED)
 
-    def _become(self, state: LeaseState) -> None:
+    def _enter_state(self, state: LeaseState) -> None:
         assert state in TRANSITIONS[self.state], f"{self.state.name} is followed by {state.name}"
         self.state = state

@@ -14,7 +14,7 @@ from holdfast.engine.folder import Folder, keeps_written_pages, sync_folder
 from holdfast.engine.lmdb import backup, file_checks, redo_log
 from holdfast.engine.lmdb.checkpointer import Checkpointer
 from holdfast.engine.lmdb.disk_reserve import Reserve
-from holdfast.engine.lmdb.disk_space import DiskSpace, give_back
+from holdfast.engine.lmdb.disk_space import DiskSpace, free_reserved_blocks
 from holdfast.engine.lmdb.disk_wait import DiskWait
 from holdfast.engine.lmdb.environment import (
     DATA_FILE,
@@ -176,7 +176,7 @@ class OpenStore:
             self.redo,
             self.shared_state,
             synced=self._syncs,
-            look_seconds=self._checkpoint_seconds,
+            check_seconds=self._checkpoint_seconds,
             note_if_alone=self._note_if_alone,
         )
         unflushed = UnflushedCommits(
@@ -241,13 +241,13 @@ class OpenStore:
         self.folder.take_lease(wait=True)
         try:
             self._replay()
-            if self._syncs and self.redo.counts():
+            if self._syncs and self.redo.is_valid():
                 # Its process may have been killed in the middle of LMDB's last commit, which voids
                 # the records of the log but may not be on disk.
                 self.env.sync(True)
             self.redo.begin()
         finally:
-            self.folder.leave_lease()
+            self.folder.release_lease()
 
     def _join_log(self) -> None:
         """Waits until no other process keeps its commits to itself; if such a process was killed,
@@ -263,7 +263,7 @@ class OpenStore:
                     self._replay()
                 shared_state.kept = False
             finally:
-                self.folder.leave_lease()
+                self.folder.release_lease()
         else:
             self.folder.refuse_stopped_holder()
 
@@ -394,7 +394,7 @@ class OpenStore:
         self.env.close()
         try:
             if last:
-                give_back(self._data_file)
+                free_reserved_blocks(self._data_file)
                 if self.checkpointer is not None:
                     # Another process may have committed after the last checkpoint, and been killed.
                     os.fsync(self._data_file)

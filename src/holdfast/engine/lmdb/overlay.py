@@ -91,7 +91,7 @@ class Overlay:
         without_log = COMMITS_BEFORE_LOG if synced else 0
         self._deferral = DeferralPolicy(without_log=without_log)
         self._flusher = Flusher(
-            patience=MAX_WAITING_SECONDS if synced else MAX_INTERVAL_WAITING_SECONDS,
+            max_delay_seconds=MAX_WAITING_SECONDS if synced else MAX_INTERVAL_WAITING_SECONDS,
             waiting=lambda: unflushed.base,
             check_for_others=self._check_for_others,
             flush=self._flush_waiting,
@@ -130,7 +130,7 @@ class Overlay:
         lease = self._lease
         with self._lock:
             if self._replaced or lease.taken:
-                self._ended()
+                self._end_transaction()
                 lease.note_other_processes()
                 if lease.is_kept() and lease.state is not DEFERRING:
                     self._release_kept_lease()
@@ -185,31 +185,31 @@ class Overlay:
                     if (
                         size <= MAX_DEFERRED_BYTES
                         and log.position + size <= log.end
-                        and self._disk_space.take(len(writes), size)
+                        and self._disk_space.reserve(len(writes), size)
                     ):
                         interrupted = self._defer(tx, base, record, publish)
-                        if base.due or self._disk_space.needs_much:
+                        if base.due or self._disk_space.should_flush:
                             interrupted |= self._flush_if_due(base, flushes=flushes)
                         return interrupted
-                return self._commit_otherwise(tx, publish)
+                return self._commit_unusual(tx, publish)
             finally:
                 self._running = False
                 if self._replaced or lease.state is not DEFERRING:
-                    self._ended()
+                    self._end_transaction()
 
     def end(self) -> None:
         """Ends a transaction that is not committed, or was committed directly."""
         with self._lock:
             self._running = False
             self._disk_wait.end(self._write)
-            self._ended()
+            self._end_transaction()
 
-    def _ended(self) -> None:
+    def _end_transaction(self) -> None:
         while self._replaced:
             self._replaced.pop().txn.abort()
         self._lease.release()
 
-    def _commit_otherwise(self, tx: TransactionBuffer, publish: Publish) -> bool:
+    def _commit_unusual(self, tx: TransactionBuffer, publish: Publish) -> bool:
         """Handles the unusual commits: those without writes, those that do not fit into the
         overlay, and those that other processes read from the log."""
         writes, log = tx.written, self._log
@@ -228,8 +228,8 @@ class Overlay:
             return self._commit_directly(tx, publish)
         if log.position + len(record) > log.end:
             self._flush()
-            return self._commit_otherwise(tx, publish)  # above another base
-        if not self._disk_space.take(len(writes), len(record)):
+            return self._commit_unusual(tx, publish)  # above another base
+        if not self._disk_space.reserve(len(writes), len(record)):
             return self._commit_directly(tx, publish)
         interrupted = (self._share if shared else self._defer)(tx, base, record, publish)
         return self._flush_if_due(base) or interrupted
@@ -268,13 +268,13 @@ class Overlay:
         position = log.position
         noted = len(base.notices)
         interrupted = False
-        take = base.take_commit if self._synced else base.take_commit_unseen
+        add = base.add_commit if self._synced else base.add_commit_unlocked
         hub = self._notices
         while True:
             try:
                 if record is not None:
                     log.write(record, position)
-                take(tx.written, tx.deletes)
+                add(tx.written, tx.deletes)
                 # Not before the commit is visible: a subscriber that comes after this check then
                 # reads the committed state.
                 if tx.later_notices and hub.has_listeners():
@@ -287,7 +287,7 @@ class Overlay:
             except KeyboardInterrupt:
                 # The steps can't be undone, but they can be repeated.
                 interrupted = True
-                take = base.take_commit_again
+                add = base.add_commit_again
             except OSError:
                 return self._commit_without_log(tx, position, publish) or interrupted
         if tx.notices:
@@ -296,7 +296,7 @@ class Overlay:
 
     def _flush_if_due(self, base: CommittedBuffer, *, flushes: bool = True) -> bool:
         """Flushes if enough commits wait. Returns whether Ctrl-C came."""
-        if not (base.due or self._disk_space.needs_much):
+        if not (base.due or self._disk_space.should_flush):
             return False
         base.due = True
         if flushes:
@@ -409,7 +409,7 @@ class Overlay:
                 self._replaced.append(base)
             else:
                 base.txn.abort()
-        self._disk_space.used()
+        self._disk_space.note_flushed()
 
     # --- the lease -------------------------------------------------------------------------------
 

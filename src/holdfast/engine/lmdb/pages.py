@@ -38,7 +38,7 @@ _BRANCH, _LEAF, _OVERFLOW, _META = 0x01, 0x02, 0x04, 0x08
 _KIND: Final = 0x7F
 _BIG_DATA, _SUB_TREE = 0x01, 0x02
 _INTEGER_KEYS: Final = 0x08
-_OTHER_KINDS: Final = 0x76  # flags of trees with several values for a key, or another order
+_FOREIGN_FLAGS: Final = 0x76  # flags of trees with several values for a key, or another order
 _NO_PAGE: Final = 2**64 - 1
 _MAX_DEPTH: Final = 32
 _MAX_KEY_BYTES: Final = 511
@@ -50,7 +50,7 @@ _NODE_HEAD: Final = struct.Struct("<HHHH")
 _META_BYTES: Final = _META_HEAD.size + 2 * _TREE.size + _META_END.size
 _PAGE_SIZE_AT: Final = _HEADER + _META_HEAD.size  # the first number of the tree of free pages
 _META_READ: Final = _HEADER + _META_BYTES
-_MAX_LOOKS: Final = 1_000  # at meta pages that keep changing
+_MAX_ATTEMPTS: Final = 1_000  # at meta pages that keep changing
 
 
 class Tree(NamedTuple):
@@ -96,7 +96,7 @@ def read_metas(file: int) -> list[Meta]:
     only if a second look finds the same bytes.
     """
     seen = _meta_pages(file)
-    for _ in range(_MAX_LOOKS):
+    for _ in range(_MAX_ATTEMPTS):
         try:
             return _parse_metas(file, *seen)
         except Damaged:
@@ -161,7 +161,7 @@ def _read_meta(page: bytes, number: int) -> Meta:
 
 
 def _check_tree(tree: Tree, meta: Meta, where: str) -> None:
-    if tree.flags & _OTHER_KINDS:  # on which LMDB would end the process
+    if tree.flags & _FOREIGN_FLAGS:  # on which LMDB would end the process
         raise Damaged(f"{where} names a tree of another kind")
     is_empty = tree.root == _NO_PAGE
     if is_empty != (tree.depth == 0) or tree.depth > _MAX_DEPTH:
@@ -170,7 +170,7 @@ def _check_tree(tree: Tree, meta: Meta, where: str) -> None:
         raise Damaged(f"{where} names a root that is not a page of the file")
 
 
-class Walk:
+class PageCheck:
     """A walk through all trees of one state of a file."""
 
     def __init__(self, file: int, meta: Meta) -> None:
@@ -349,7 +349,7 @@ class Walk:
 def problems_of(file: int, meta: Meta | None = None) -> list[str]:
     """Returns the problems of the newest state of a file, or of the state of `meta`."""
     try:
-        return Walk(file, read_metas(file)[0] if meta is None else meta).run()
+        return PageCheck(file, read_metas(file)[0] if meta is None else meta).run()
     except Damaged as problem:
         return [str(problem)]
 

@@ -6,7 +6,7 @@ commit, which holds all of them, all records are void at once, and the log is re
 
 page 0      a header: whose log it is, and a number of its own that its records are marked with
 page 1      the end of the records, as of a moment ago
-behind it   records: length, checksum and mark, then the writes of one group of transactions, and
+after it   records: length, checksum and mark, then the writes of one group of transactions, and
             its notices if other processes may hear them
 
 In interval mode the file is mapped into memory: a record is in the system's hands as soon as it is
@@ -78,7 +78,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     synced: bool
     boot_id: bytes
 
-    def counts(self) -> bool:
+    def is_valid(self) -> bool:
         """Returns whether the log must exist: it was synced, or the machine has not restarted
         since."""
         return self.synced or self.boot_id == _boot_id()
@@ -97,7 +97,7 @@ class NewRecords(NamedTuple):
 
     writes: Writes
     notices: list[Notice]
-    end: int  # the position in the log behind them
+    end: int  # the position in the log after them
 
 
 class RedoLog:
@@ -163,7 +163,7 @@ class RedoLog:
             and self._map[_BOOT_ID] == state.boot_id
         )
 
-    def counts(self) -> bool:
+    def is_valid(self) -> bool:
         """Returns whether the log holds everything that was acknowledged: it was synced, or it was
         written since the machine started."""
         return self._map[: len(_MAGIC)] == _MAGIC and (
@@ -323,7 +323,7 @@ class RedoLog:
         """Returns the records that a stopped process has left after an LMDB commit."""
         if self.problem:
             return FoundRecords([], self.problem)
-        if not self.counts():
+        if not self.is_valid():
             return FoundRecords([])
         # Not through the map: reading a page there that has no block allocates one, and on a full
         # tmpfs that would end the process.
@@ -333,15 +333,15 @@ class RedoLog:
         records: list[Writes] = []
         position = BEGIN
         while (body := _body(content, position, mark)) is not None:
-            records.append(_shared(body).writes)
+            records.append(_as_shared(body).writes)
             position += _HEAD.size + len(body)
             position += -position % step
-        behind = _count_behind(content, position, mark)
+        after = _count_after(content, position, mark)
         noted, end = _unpack_end(content[_END])
-        if behind:
-            return FoundRecords(records, f"record {len(records) + 1} is damaged", behind + 1)
+        if after:
+            return FoundRecords(records, f"record {len(records) + 1} is damaged", after + 1)
         if noted == mark and end > position:
-            return FoundRecords(records, f"it ends behind record {len(records)}, and had more", 1)
+            return FoundRecords(records, f"it ends after record {len(records)}, and had more", 1)
         # The end, or records that were incomplete when the machine or their writer stopped.
         return FoundRecords(records)
 
@@ -353,7 +353,7 @@ class RedoLog:
         return (self.number + above) & _MASK
 
 
-def _shared(body: bytes) -> SharedRecord:
+def _as_shared(body: bytes) -> SharedRecord:
     record = _decode(body)
     return record if isinstance(record, SharedRecord) else SharedRecord(record, [])
 
@@ -370,8 +370,8 @@ def _body(content: bytes, position: int, mark: int) -> bytes | None:
     return body if crc32(body, mark & 0xFFFFFFFF) == checksum else None
 
 
-def _count_behind(content: bytes, position: int, mark: int) -> int:
-    """Counts the intact records of this mark behind a damaged position that held a record when they
+def _count_after(content: bytes, position: int, mark: int) -> int:
+    """Counts the intact records of this mark after a damaged position that held a record when they
     were written. Records that were not synced yet may have reached the disk in any order."""
     count = 0
     word = mark.to_bytes(8, "little")
@@ -379,7 +379,7 @@ def _count_behind(content: bytes, position: int, mark: int) -> int:
     while at >= 0:
         body = _body(content, at - 8, mark)  # the mark is the last part of the head
         if body is not None:
-            synced = _shared(body).synced
+            synced = _as_shared(body).synced
             count += synced is None or synced > position
         at = content.find(word, at + (8 if body is None else 8 + len(body)))
     return count
@@ -391,7 +391,7 @@ def _count_behind(content: bytes, position: int, mark: int) -> int:
 def read_state(path: Path) -> State | None:
     """Returns which log must exist; None if none must, or if that is unknown."""
     state = _load_state(path)
-    return state if state is not None and state.counts() else None
+    return state if state is not None and state.is_valid() else None
 
 
 def _load_state(path: Path) -> State | None:
@@ -408,7 +408,7 @@ def refuse_lost_checkpoint(path: Path) -> None:
     """Raises if the machine stopped in interval mode and the checkpoint to return to is missing:
     the file may then hold anything."""
     state = _load_state(path)
-    if state is not None and not state.counts() and checkpoints.load(path) is None:
+    if state is not None and not state.is_valid() and checkpoints.load(path) is None:
         raise StoreDamaged(
             f"{path / checkpoints.FILE_NAME} is missing, the state to return to after a power "
             "failure"

@@ -34,4 +34,4 @@ def _restore_changes(backup: Path, target: Path) -> None:
                 f"the full backup {base} is not the one that {backup} was made from",
                 hint="It was replaced or written to. Restore another backup.",
             )
-        source.backup(target, expected=expected, then=backup / CHANGES_FILE)
+        source.backup(target, expected=expected, changes_file=backup / CHANGES_FILE)

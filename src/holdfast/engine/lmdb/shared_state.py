@@ -126,7 +126,7 @@ class SharedState:
         assert self._words[_ABOVE] == above
         self._words[_APPENDED] = end
 
-    def take_back(self) -> None:
+    def withdraw_unsynced(self) -> None:
         """Withdraws the records that may not be on disk. Only for the lease holder."""
         self._words[_APPENDED] = self._words[_END]
 

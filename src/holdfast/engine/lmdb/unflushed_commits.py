@@ -47,7 +47,7 @@ class UnflushedCommits:
     ) -> None:
         self.base: CommittedBuffer | None = None
         # For views, while the base is ahead of the disk.
-        self._behind: CommittedBuffer | None = None
+        self._synced_base: CommittedBuffer | None = None
         self.flushed: tuple[int, Writes] = (-1, {})  # an LMDB commit, and all that it has written
         self._env = env
         self._data = data
@@ -167,14 +167,18 @@ class UnflushedCommits:
                 return frozen
         # A writer of this process has read records that are not on disk yet. Views may not see
         # them, so they get a second base, which ends at what is on disk.
-        behind = self._behind
-        if behind is None or behind.above != above:
-            self._drop_behind()
-            behind = self._new_base_at(above)
-            if behind is None:
+        synced_base = self._synced_base
+        if synced_base is None or synced_base.above != above:
+            self._drop_synced_base()
+            synced_base = self._new_base_at(above)
+            if synced_base is None:
                 return None
-            self._behind = behind
-        return behind.freeze() if behind.end >= end or self._read_to(behind, end) else None
+            self._synced_base = synced_base
+        return (
+            synced_base.freeze()
+            if synced_base.end >= end or self._read_to(synced_base, end)
+            else None
+        )
 
     def _new_base_at(self, above: int) -> CommittedBuffer | None:
         """Opens a base on LMDB's last commit; None if that is no longer `above`."""
@@ -210,7 +214,7 @@ class UnflushedCommits:
             begin = base.end
             records = self._log.read_new(base.above, begin, end)
             if records is not None:
-                base.take_records(records)
+                base.add_records(records)
                 if base is self.base:
                     self._disk_space.note(len(records.writes), end - begin)
                     self._log.position = end
@@ -252,7 +256,7 @@ class UnflushedCommits:
         while True:
             try:
                 self._log.append(record, position)
-                base.take_published(tx, self._log.position, noted, publish)
+                base.add_published(tx, self._log.position, noted, publish)
                 return interrupted
             except KeyboardInterrupt:
                 interrupted = True  # the steps can't be undone, but they can be repeated
@@ -274,7 +278,7 @@ class UnflushedCommits:
             if self.base is not None and self.base.above != self._env.info()["last_txnid"]:
                 self._drop()
             elif self.base is None or self._shared_state.is_synced(self.base.above, self.base.end):
-                self._drop_behind()
+                self._drop_synced_base()
 
     def drop(self) -> None:
         with self._lock:
@@ -284,31 +288,31 @@ class UnflushedCommits:
         base, self.base = self.base, None
         self._log.empty()  # as far as this process knows
         self._disk_space.restart()
-        self._drop_behind()
+        self._drop_synced_base()
         if base is not None:
             base.txn.abort()
 
     def _forget(self, base: CommittedBuffer) -> None:
-        if base is self._behind:
-            self._drop_behind()
+        if base is self._synced_base:
+            self._drop_synced_base()
         else:
             self._drop()
 
-    def _drop_behind(self) -> None:
-        behind, self._behind = self._behind, None
-        if behind is not None:
-            behind.txn.abort()
+    def _drop_synced_base(self) -> None:
+        synced_base, self._synced_base = self._synced_base, None
+        if synced_base is not None:
+            synced_base.txn.abort()
 
     def replace(self) -> CommittedBuffer | None:
         """Removes the base after a commit to LMDB, and returns it for the caller to close."""
         with self._lock:
-            self._drop_behind()
+            self._drop_synced_base()
             base, self.base = self.base, None
             return base
 
     def forked(self) -> list[Any]:
         """Returns the LMDB transactions that a child process must never clean up."""
-        return [base.txn for base in (self.base, self._behind) if base is not None]
+        return [base.txn for base in (self.base, self._synced_base) if base is not None]
 
 
 def _do_nothing() -> None:

@@ -62,7 +62,7 @@ def assume_a_listener(topic_prefix: str) -> bool:
     return True
 
 
-class Below(Reader, Protocol):
+class BaseReader(Reader, Protocol):
     """A reader that a buffer can be stacked on."""
 
     def first(self, begin: bytes, end: bytes, reverse: bool) -> Pair | None: ...
@@ -73,11 +73,11 @@ class TransactionBuffer(WriteBuffer):
 
     __slots__ = ("_committed", "_seen", "later_notices")
 
-    _below: Below
+    _below: BaseReader
 
     def __init__(
         self,
-        below: Below,
+        below: BaseReader,
         space: bytes,
         now: float,
         committed: Writes = NO_WRITES,
@@ -166,7 +166,7 @@ class TransactionBuffer(WriteBuffer):
         later = LaterNotices(len(self.notices), topic_prefix, self.space, make)
         self.later_notices = [*self.later_notices, later]
 
-    def take_notices(self, other: "TransactionBuffer") -> None:
+    def merge_notices(self, other: "TransactionBuffer") -> None:
         """Takes over the notices of a transaction that was stacked on this one."""
         if other.later_notices:
             begin = len(self.notices)
@@ -249,7 +249,7 @@ class CommittedBuffer(_UnflushedBuffer):
     """A snapshot of LMDB, and the commits since."""
 
     __slots__ = (
-        "_bare",
+        "_empty_range",
         "_lock",
         "_waiting",
         "above",
@@ -277,7 +277,7 @@ class CommittedBuffer(_UnflushedBuffer):
         self.due = False  # has waited long enough or grown large enough: the next commit flushes it
         self.notice_bytes = 0  # the approximate size of the notices
         self.deleted = 0  # deletions of keys in the snapshot: every scan has to skip them
-        self._bare: Range | None = None  # a range that is known to be empty
+        self._empty_range: Range | None = None  # a range that is known to be empty
         self.seen: Writes = {}  # values that were read from the snapshot
 
     def get(self, key: bytes) -> bytes | None:
@@ -303,8 +303,12 @@ class CommittedBuffer(_UnflushedBuffer):
         """Returns the first pair. A caller that repeatedly takes and deletes the first one leaves
         deleted keys behind; they are skipped once, not every time."""
         keys = self._keys if len(self._keys) == len(self.written) else self._in_order()
-        bare = self._bare
-        start = bare[1] if bare is not None and bare[0] == begin and not reverse else begin
+        empty_range = self._empty_range
+        start = (
+            empty_range[1]
+            if empty_range is not None and empty_range[0] == begin and not reverse
+            else begin
+        )
         place = bisect_left(keys, start)
         pair: Pair | None
         if place == len(keys) or keys[place] >= end:
@@ -312,7 +316,7 @@ class CommittedBuffer(_UnflushedBuffer):
         else:
             pair = super().first(start, end, reverse)
         if self.deleted > MAX_SKIPPED_DELETED_KEYS and not reverse:
-            self._bare = begin, max(start, end if pair is None else pair[0])
+            self._empty_range = begin, max(start, end if pair is None else pair[0])
         return pair
 
     def freeze(self) -> UnflushedSnapshot:
@@ -332,13 +336,13 @@ class CommittedBuffer(_UnflushedBuffer):
                 super()._in_order()
         return self._keys
 
-    def take_commit(self, written: Writes, deletes: bool) -> None:
+    def add_commit(self, written: Writes, deletes: bool) -> None:
         """Adds the writes of a commit; `deletes` says whether there are deletions among them."""
         with self._lock:
-            self.take_commit_unseen(written, deletes)
+            self.add_commit_unlocked(written, deletes)
             self._note_keys()
 
-    def take_published(
+    def add_published(
         self,
         other: WriteBuffer,
         end: int,
@@ -354,15 +358,15 @@ class CommittedBuffer(_UnflushedBuffer):
             self.end = end
             if other.notices:
                 self.add_notices(other.notices, noted)
-            self.take_commit_unseen(other.written, other.deletes)
+            self.add_commit_unlocked(other.written, other.deletes)
             self._note_keys()
             publish(self.above, end)
 
-    def take_records(self, records: NewRecords) -> None:
+    def add_records(self, records: NewRecords) -> None:
         """Adds commits of other processes."""
         writes, notices, end = records
         with self._lock:
-            self.take_commit_unseen(writes, None in writes.values())
+            self.add_commit_unlocked(writes, None in writes.values())
             self._note_keys()
             self.add_notices(notices)
             self.end = end
@@ -381,19 +385,19 @@ class CommittedBuffer(_UnflushedBuffer):
         if len(self.written) > MAX_WAITING_KEYS:
             self.due = True
 
-    def take_commit_unseen(self, written: Writes, deletes: bool) -> None:
-        """Like `take_commit`, for a caller that no view can interrupt."""
+    def add_commit_unlocked(self, written: Writes, deletes: bool) -> None:
+        """Like `add_commit`, for a caller that no view can interrupt."""
         if self._waiting is not None:
             self._keys = self._keys.copy()  # frozen views keep the old list
             self._waiting = None
         own = self.written
         own |= written  # nothing was cleared: such transactions go to LMDB directly
         self.commits += 1
-        if self._bare is not None:
-            begin, end = self._bare
+        if self._empty_range is not None:
+            begin, end = self._empty_range
             for key in written:
                 if begin <= key < end:
-                    self._bare = None
+                    self._empty_range = None
                     break
         if deletes:
             seen, below, keys = self.seen, self._below.get, self._keys
@@ -410,8 +414,8 @@ class CommittedBuffer(_UnflushedBuffer):
                         del keys[place]
                     own.pop(key, None)
 
-    def take_commit_again(self, written: Writes, deletes: bool) -> None:
+    def add_commit_again(self, written: Writes, deletes: bool) -> None:
         """Adds the writes of a commit again after the first attempt was interrupted."""
         with self._lock:
             self._keys = []
-            self.take_commit_unseen(written, deletes)
+            self.add_commit_unlocked(written, deletes)

@@ -194,7 +194,7 @@ class RemoteEngine:
         return self._clock()
 
     def checkpoint(self) -> None:
-        self._queues.refuse_inside("a checkpoint was asked for inside a transaction: let it end")
+        self._queues.refuse_nested("a checkpoint was asked for inside a transaction: let it end")
         self._reconnector.call(self.backend.checkpoint)
 
     def backup(self, target: Path) -> Backup:

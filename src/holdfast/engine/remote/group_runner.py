@@ -309,7 +309,7 @@ class GroupRunner:
             finally:
                 if attempt.seen.lost is not None:  # whatever the work has made of it
                     raise attempt.seen.lost
-            together.take(writes)
+            together.merge(writes)
             outcomes.append(outcome)
         return together
 

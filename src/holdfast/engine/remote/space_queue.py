@@ -37,7 +37,7 @@ class SpaceQueues:
     def join(self, space: bytes, check: Callable[[], None]) -> "_Place":
         """Joins the queue of a space for a `with` block; the thread must not be in another one."""
         if threading.get_ident() in self._inside:
-            self.refuse_inside(
+            self.refuse_nested(
                 "a transaction was begun inside another one of the same store: "
                 "use the transaction that the work was given"
             )
@@ -72,14 +72,14 @@ class SpaceQueues:
                 if self._closed is not None:
                     self._emptied.notify_all()
 
-    def refuse_inside(self, why: str) -> None:
+    def refuse_nested(self, why: str) -> None:
         """Raises if this thread is in a queue: it might wait for itself for ever."""
         if threading.get_ident() in self._inside:
             raise RuntimeError(why)
 
     def close(self, reason: StoreUnusable) -> bool:
         """Admits no more threads, and returns when all have left; False if it was closed before."""
-        self.refuse_inside("the store was closed inside one of its transactions: let it end first")
+        self.refuse_nested("the store was closed inside one of its transactions: let it end first")
         with self._lock:
             first = self._closed is None
             self._closed = self._closed or reason

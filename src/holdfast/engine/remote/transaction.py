@@ -138,9 +138,9 @@ class Writes(WriteBuffer):
 
     # --- joining ---------------------------------------------------------------------------------
 
-    def take(self, other: WriteBuffer) -> None:
+    def merge(self, other: WriteBuffer) -> None:
         assert isinstance(other, Writes)
-        super().take(other)
+        super().merge(other)
         for key in other.written:
             self.adds.pop(key, None)
         for key, delta in other.adds.items():
