@@ -436,7 +436,9 @@ PEEKED_JOBS: Final = 100  # per queue, that a starting worker checks for unknown
 
 MAX_SEQUENCES: Final = 16  # of a metric; every increment writes all of them
 MIN_TIME_STEP: Final = 0.001  # seconds; two readings of a clock are rarely closer
-MAX_BUCKETS: Final = 100_000  # of a sequence within its expiry, and of one read
+MAX_BUCKETS: Final = 100_000  # of a sequence within its expiry, and of one range that is read
+# of all queries or entities of a call: about two seconds of reading, as long as a batch may take
+MAX_BUCKETS_PER_CALL: Final = 1_000_000
 MAX_ENTITY_COMPONENTS: Final = 32  # so that people can still read the key
 MAX_UNITS: Final = 2**53  # in one call: beyond it, a double can't tell adjacent integers apart
 MAX_AT: Final = 253_402_300_799.0  # the last second of the year 9999

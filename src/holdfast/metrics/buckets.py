@@ -23,7 +23,7 @@ from holdfast.metrics.layout import (
     keys_of,
 )
 from holdfast.metrics.records import BucketPage, Sequence, StoredSpec, decode_spec, encode_spec
-from holdfast.metrics.totals import first_visible
+from holdfast.metrics.totals import check_buckets, first_visible
 from holdfast.metrics.window_summaries import drop_expired_summary
 
 # --- listing ----------------------------------------------------------------------------------
@@ -95,11 +95,13 @@ def reset(
     suffixes = [suffix_of(entity, namespace) for entity in entities]
     if not suffixes:
         return 0
-    deleted = 0
+    deleted = count = 0
     for name, stored in registry.specs_named(tx, keys, names):
         for sequence in registry.all_sequences(stored):
             stem = keys.sequence(name, sequence.name)
             for bucket in _distinct_parts(tx, stem):
+                count += len(suffixes)
+                check_buckets(count)
                 begin = stem + pack_int(bucket)
                 deleted += sum([_delete(tx, begin + suffix) for suffix in suffixes])
     for family in (LIFETIMES, LAST_SAMPLES, ARRIVAL_TIMES, LOGS, WINDOW_SUMMARIES):

@@ -33,7 +33,14 @@ from holdfast.metrics.records import (
 )
 from holdfast.metrics.records import Sequence as BucketSequence
 from holdfast.metrics.rounding import check_stored
-from holdfast.metrics.totals import Point, TimeRange, choose_sequence, first_visible, touching
+from holdfast.metrics.totals import (
+    Point,
+    TimeRange,
+    check_buckets,
+    choose_sequence,
+    first_visible,
+    touching,
+)
 
 QUANTILES: Final = (0.5, 0.9, 0.99)
 SERIES_VALUES: Final = ("count", "sum", "min", "max", "mean")
@@ -73,7 +80,7 @@ def read_distribution(
     keys: Keys,
     name: str,
     metric: Metric,
-    suffixes: Iterable[bytes],
+    suffixes: Sequence[bytes],
     asked: TimeRange,
     now: float,
     quantiles: Sequence[float],
@@ -82,11 +89,13 @@ def read_distribution(
     metric.require_type(name, DISTRIBUTION)
     sequence = choose_sequence(metric, asked.start, now)
     first, last = touching(sequence, asked, now)
-    cells = [
+    check_buckets(len(suffixes) * (last - first + 1))
+    # One entity after the other, since their sketches may be large.
+    cells = (
         cell
         for suffix in suffixes
         for cell in read_cells(reader, keys, name, sequence, suffix, first, last, now).values()
-    ]
+    )
     return reading_of(metric, cells, quantiles)
 
 

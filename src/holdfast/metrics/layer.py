@@ -39,7 +39,7 @@ from holdfast.metrics.scope import NAMESPACE, PREFIX, UNSCOPED
 from holdfast.metrics.series import read_series
 from holdfast.metrics.specs import Specs, listed, normalize
 from holdfast.metrics.top import read_top
-from holdfast.metrics.totals import Future, time_range
+from holdfast.metrics.totals import Future, check_buckets, time_range
 from holdfast.metrics.writer import Writer
 from holdfast.metrics.writes import incr_one, write_all
 
@@ -255,12 +255,18 @@ class Metrics(LimitOperations):
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> list[Rate]:
-        """Returns several rates from one snapshot. Reads what `rate` does for each."""
+        """Returns several rates from one snapshot. Reads what `rate` does for each.
+
+        Raises `BadRange` if all ranges together have more than `MAX_BUCKETS_PER_CALL` buckets.
+        """
         given = {"prefix": prefix, "namespace": namespace, "at": at}
-        return [
-            self.rate(**{**given, **RateQuery.arguments(query)})
-            for query in listed(queries, "queries")
-        ]
+        found: list[Rate] = []
+        count = 0
+        for query in listed(queries, "queries"):
+            found.append(self.rate(**{**given, **RateQuery.arguments(query)}))
+            count += found[-1].last_bucket - found[-1].first_bucket + 1
+            check_buckets(count)
+        return found
 
     @operation(reads=True)
     def buckets(
@@ -322,7 +328,7 @@ class Metrics(LimitOperations):
 
         Scans the buckets of the range.
 
-        Raises `BadRange` if the range has more than `most_buckets` buckets.
+        Raises `BadRange` if there are more than `most_buckets`, or `MAX_BUCKETS_PER_CALL`.
         """
         keys, namespace, now, spec = self._spec(metric, prefix, namespace, at)
         asked = time_range(now, latest, start, end)

@@ -5,7 +5,7 @@ from typing import Any
 from holdfast.engine.contract import Reader
 from holdfast.error_text import shown
 from holdfast.errors import BadRange
-from holdfast.limits import MAX_TOP_ENTITIES
+from holdfast.limits import MAX_BUCKETS_PER_CALL, MAX_TOP_ENTITIES
 from holdfast.metrics.counters import all_totals
 from holdfast.metrics.entity import GLOBAL, entity_object, entity_of, readable
 from holdfast.metrics.layout import Keys
@@ -34,6 +34,7 @@ def read_top(
     if most_buckets is not None and (type(most_buckets) is not int or most_buckets < 1):
         raise BadRange(f"`most_buckets` must be an integer above 0, not {shown(most_buckets)}")
     wanted = GLOBAL if scope == "global" else namespace
+    most_buckets = min(most_buckets or MAX_BUCKETS_PER_CALL, MAX_BUCKETS_PER_CALL)
     totals = all_totals(reader, keys, name, metric, asked, now, most_buckets)
     found = [
         (-total, readable(*components), components)

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from holdfast.error_text import shown
 from holdfast.errors import BadRange
-from holdfast.limits import MAX_AT, MAX_BUCKETS
+from holdfast.limits import MAX_AT, MAX_BUCKETS, MAX_BUCKETS_PER_CALL
 from holdfast.metrics.records import Metric, Number, Sequence
 
 Future: TypeAlias = Literal["clamp", "extrapolate"]
@@ -106,6 +106,15 @@ def span_of(metric: Metric, asked: TimeRange, now: float, future: Future = "clam
             hint="Ask for a shorter range, or give the metric a coarser sequence.",
         )
     return Span(sequence, start, end, first, last, is_empty)
+
+
+def check_buckets(count: int) -> None:
+    """Refuses a call whose queries or entities have more than `MAX_BUCKETS_PER_CALL` buckets."""
+    if count > MAX_BUCKETS_PER_CALL:
+        raise BadRange(
+            f"the call would read more than {MAX_BUCKETS_PER_CALL} buckets",
+            hint="Split it, ask for shorter ranges, or give the metric a coarser sequence.",
+        )
 
 
 def first_visible(sequence: Sequence, now: float) -> int:
