@@ -94,6 +94,22 @@ def test_a_guesser_has_to_wait_and_hears_for_how_long(server: SmallServer) -> No
         assert client.ask("AUTH", "bob", "other") == b"OK"
 
 
+def test_a_password_that_is_known_to_be_right_can_not_be_guessed_faster(
+    server: SmallServer,
+) -> None:
+    """It was accepted at once, whatever wrong ones came before: thousands of guesses a second."""
+    server.dispatcher.password_checks.failures = Failures(clock=lambda: 0.0)
+    with server.connect() as owner, server.connect() as guesser:
+        assert owner.ask("AUTH", "ann", "secret") == b"OK"
+        for guess in range(FREE_LOGIN_FAILURES):
+            guesser.ask("AUTH", "ann", f"{guess}")
+
+        assert "TOO_MANY_LOGINS" in str(guesser.ask("AUTH", "ann", "secret"))
+        assert owner.ask("PING") == b"PONG"  # who is logged in stays so
+        checks = server.dispatcher.password_checks
+        assert checks._unless_it_waits("192.0.2.9", "ann") is None  # others do not wait
+
+
 def test_many_connections_that_log_in_at_once_are_one_login(server: SmallServer) -> None:
     clients = [server.connect() for _ in range(40)]
     for client in clients:

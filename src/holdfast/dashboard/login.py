@@ -3,8 +3,9 @@
 from holdfast.dashboard import templates
 from holdfast.dashboard.sessions import THEMES, LoginSession
 from holdfast.errors import HoldfastError, NotAuthenticated, TooManyLogins
+from holdfast.server.auth import Identity
 from holdfast.server.http import HttpApi
-from holdfast.server.http_exchange import HttpRequest, HttpResponse
+from holdfast.server.http_exchange import HttpRequest, HttpResponse, error_headers
 from holdfast.server.password_checks import Failures, network_of
 
 _HTML = "text/html; charset=utf-8"
@@ -19,7 +20,7 @@ def login_page(
         "login.html", session=session, root=request.root, to=_inside(request, to), error=error
     )
     status = 401 if error is None else error.status
-    headers = {"retry-after": "1"} if isinstance(error, TooManyLogins) else {}
+    headers = error_headers(error) if isinstance(error, TooManyLogins) else {}
     return HttpResponse(page, status=status, content_type=_HTML, headers=headers)
 
 
@@ -28,21 +29,27 @@ async def log_in(
 ) -> HttpResponse:
     """Begins a session, or shows the form again with the error."""
     to = _inside(request, form.get("to", ""))
+    name, secret = form.get("name") or "default", form.get("secret", "")
+    holder = api.dispatcher.authenticator.with_token(name, secret)
+    if holder is not None:  # tokens do not wait for wrong passwords
+        return _logged_in(api, session, to, holder)
     failures: Failures = api.dispatcher.password_checks.failures
     key = (f"dashboard {network_of(api.address_of(request))}", _ANY_NAME)
     wait = failures.wait_before(key)
     if wait > 0:
         return login_page(request, session, to=to, error=_too_many(wait))
     try:
-        identity = await api.dispatcher.password_checks.check(
-            api.address_of(request), form.get("name") or "default", form.get("secret", "")
-        )
+        checks = api.dispatcher.password_checks
+        identity = await checks.check(api.address_of(request), name, secret)
     except (NotAuthenticated, TooManyLogins) as error:
         failures.add(key)
         return login_page(request, session, to=to, error=error)
     failures.forget(key)
-    cookie = session.login_cookie(api.dispatcher.authenticator, identity)
-    return _redirect(to, cookie)
+    return _logged_in(api, session, to, identity)
+
+
+def _logged_in(api: HttpApi, session: LoginSession, to: str, identity: Identity) -> HttpResponse:
+    return _redirect(to, session.login_cookie(api.dispatcher.authenticator, identity))
 
 
 def log_out(request: HttpRequest, session: LoginSession) -> HttpResponse:

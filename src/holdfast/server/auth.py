@@ -139,14 +139,16 @@ class Authenticator:
 
     # --- logging in ------------------------------------------------------------------------------
 
-    def known_identity(self, name: str, secret: str) -> Identity | None:
-        """Returns the identity if it is known without hashing a password: by a token, or by a
-        password that was right before."""
+    def with_token(self, name: str, secret: str) -> Identity | None:
+        """Returns the identity of that name whose token the secret is. No guess finds a token, so
+        it may be asked at any rate."""
         if self.is_open:
             return EVERYONE
-        if not name or not secret:
-            return None
-        return self._known.get(self.login_key(name, secret)) or self._holder(secret, name)
+        return self._holder(secret, name) if name else None
+
+    def with_known_password(self, name: str, password: str) -> Identity | None:
+        """Returns the identity if this password of that name was right before."""
+        return self._known.get(self.login_key(name, password))
 
     def by_token(self, token: str) -> Identity:
         """Returns the identity that a token belongs to. Raises `NotAuthenticated` if nobody has

@@ -56,11 +56,14 @@ class PasswordChecks:
     def check(self, address: str, name: str, secret: str) -> asyncio.Future[Identity]:
         """Returns a future of the identity that a token or password belongs to, which raises if
         there is none."""
-        known = self._authenticator.known_identity(name, secret)
-        if known is not None:
-            return self._done(known)
+        holder = self._authenticator.with_token(name, secret)
+        if holder is not None:
+            return self._done(holder)
         if not self._authenticator.may_have_password(name, secret):
             return self._done(self._authenticator.refusal("no user has this name and password"))
+        known = self._authenticator.with_known_password(name, secret)
+        if known is not None:
+            return self._done(self._unless_it_waits(address, name) or known)
         # With the version, because the same password may be right once the users have changed.
         key = self._authenticator.login_key(f"{self._authenticator.version} {name}", secret)
         checked = self._under_way.get(key)
@@ -71,12 +74,18 @@ class PasswordChecks:
         # A closed connection cancels its own wait, not the check that others wait for.
         return asyncio.shield(checked)
 
+    def _unless_it_waits(self, address: str, name: str) -> TooManyLogins | None:
+        """Returns the refusal of a right password that need not be checked again, if its address
+        has to wait: otherwise it would be found by trying all of them without a pause."""
+        wait = self.failures.wait_before((network_of(address), name)) if self.failures else 0.0
+        return _refused_for(wait) if wait > 0 else None
+
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _begin(self, network: str, name: str, password: str) -> asyncio.Future[Identity]:
         user = self._authenticator.user_with_password(name)
-        if user is not None and self._queued >= MAX_QUEUED_PASSWORDS:
+        if self._queued >= MAX_QUEUED_PASSWORDS:  # whether or not there is such a user
             return self._done(ServerBusy("many passwords are being checked already"))
         failures = self.unknown if user is None else self.failures
         wait = failures.wait_before((network, name))
