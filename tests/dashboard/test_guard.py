@@ -145,8 +145,8 @@ def test_a_new_password_ends_the_sessions_of_its_user(guarded: Server) -> None:
 def test_who_guesses_passwords_has_to_wait(tmp_path: Path) -> None:
     words = ("user", "add", "--data", str(tmp_path), "ann", "--grant", "admin", "--password")
     assert run_command(*words, stdin=f"{PASSWORD}\n{PASSWORD}\n").exit_code == 0
-    words = ("user", "add", "--data", str(tmp_path), "tool", "--grant", "read")
-    token = run_command(*words).stdout.strip()
+    added = run_command("user", "add", "--data", str(tmp_path), "tool", "--grant", "read")
+    token = added.stdout.strip()
     with serving(tmp_path) as server:
         visitor = Visitor(server)
         found = [visitor.log_in(f"user{number}", "wrong").status for number in range(8)]
