@@ -66,9 +66,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Drops what has nothing to do with the chosen engines."""
-    dropped = [item for item in items if not _engines_of(item, config)]
+    dropped = [item for item in items if not _is_run(item, config)]
     config.hook.pytest_deselected(items=dropped)
-    items[:] = [item for item in items if _engines_of(item, config)]
+    items[:] = [item for item in items if _is_run(item, config)]
 
 
 class _LongFirst:
@@ -77,6 +77,14 @@ class _LongFirst:
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         items.sort(key=lambda item: not item.nodeid.startswith(LONG))
+
+
+def _is_run(test: pytest.Item, config: pytest.Config) -> bool:
+    """Returns whether the test runs on its engine: a single parameter may be marked for fewer."""
+    engines = _engines_of(test, config)
+    called_with = getattr(test, "callspec", None)
+    engine = called_with.params.get("engine_name") if called_with is not None else None
+    return bool(engines) if engine is None else engine in engines
 
 
 def _engines_of(test: pytest.Item, config: pytest.Config) -> list[str]:
