@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import holdfast
+from tests.syntax_trees import trees_with
 
 ROOT = Path(holdfast.__file__).parent
 METHODS = {"match", "fullmatch", "search", "sub", "subn", "findall", "finditer", "split"}
@@ -60,9 +61,9 @@ def _calls() -> dict[str, dict[str, set[str]]]:
 
 @cache
 def nodes() -> list[tuple[Path, ast.AST]]:
-    """All that the package's source is made of."""
-    paths = ROOT.rglob("*.py")
-    return [(path, node) for path in paths for node in ast.walk(ast.parse(path.read_text()))]
+    """All that the modules with patterns are made of."""
+    trees = trees_with(ROOT.rglob("*.py"), ["import re", "from re"])
+    return [(path, node) for path, tree in trees for node in ast.walk(tree)]
 
 
 def test_all_patterns_are_compiled_once_where_this_test_finds_them() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import get_args
 
 from holdfast.entities.types import COLUMN_KINDS, COLUMN_TYPES, ColumnType
+from tests.syntax_trees import quoted, trees_with
 
 PACKAGE = Path(__file__).parent.parent.parent / "src" / "holdfast"
 MODULES = [
@@ -116,8 +117,8 @@ def test_no_other_module_decides_by_the_name_of_a_type() -> None:
         return [value for value in constants if isinstance(value, str) and value in COLUMN_TYPES]
 
     found = []
-    for path in MODULES:
-        for node in ast.walk(ast.parse(path.read_text())):
+    for path, tree in trees_with(MODULES, quoted(COLUMN_TYPES)):
+        for node in ast.walk(tree):
             named: list[str] = []
             if isinstance(node, ast.Compare):
                 named = names([node.left, *node.comparators])

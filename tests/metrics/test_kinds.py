@@ -16,6 +16,7 @@ from holdfast.metrics.layout import LAST_SAMPLES, Keys
 from holdfast.metrics.prometheus import Family, Sample
 from holdfast.metrics.records import MetricType, StoredSpec
 from holdfast.store import Store
+from tests.syntax_trees import quoted, trees_with
 
 
 class Flag:
@@ -124,9 +125,9 @@ def test_no_other_package_decides_by_the_name_of_a_kind() -> None:
     layer = Path(kinds.__file__).parent
     found = {
         path.relative_to(layer.parent).as_posix()
-        for path in layer.parent.rglob("*.py")
+        for path, tree in trees_with(layer.parent.rglob("*.py"), quoted(KINDS))
         if path.parent != layer
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in ast.walk(tree)
         for side in decisive(node)
         if isinstance(side, ast.Constant) and side.value in KINDS
     }
