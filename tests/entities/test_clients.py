@@ -91,7 +91,7 @@ def typescript(tmp_path_factory: pytest.TempPathFactory) -> Run:
     (folder / "main.ts").write_text((PROGRAMS / "main.ts").read_text())
     (folder / "package.json").write_text('{"type": "module"}')
     strict = ("--strict", "--noUncheckedIndexedAccess", "--target", "es2022", "--module", "es2022")
-    run("tsc", *strict, "main.ts", cwd=folder)
+    run("tsc", "--skipLibCheck", *strict, "main.ts", cwd=folder)
     return lambda *words: run("node", "main.js", *map(str, words), cwd=folder).splitlines()
 
 

@@ -419,7 +419,7 @@ def test_typescript_output_compiles(tmp_path: Path) -> None:
         for name, schemas in (("shop", shop()), ("everything", everything())):
             (tmp_path / f"{name}_{title}.ts").write_text(generate(schemas, "ts", options))
     strict = ("--strict", "--noEmit", "--noUncheckedIndexedAccess", "--target", "es2020")
-    run_tool("tsc", *strict, *sorted(tmp_path.iterdir()))
+    run_tool("tsc", "--skipLibCheck", *strict, *sorted(tmp_path.iterdir()))
 
 
 def test_the_constant_of_a_typescript_model_tells_everything(tmp_path: Path) -> None:
