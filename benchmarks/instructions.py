@@ -144,12 +144,14 @@ def main() -> None:
 
 def count(name: str) -> int:
     calls, _ = FEWER_CALLS.get(name, (CALLS, WARM_UP))
+    # Once without counting: Python compiles the modules that have changed, in the first run only.
+    subprocess.run(program(name, 0), check=True)
     return (counted(name, calls) - counted(name, 0)) // calls
 
 
 def counted(name: str, calls: int) -> int:
     """All instructions of a program that makes so many calls."""
-    program = [sys.executable, "-m", "benchmarks.instructions", name, "--calls", str(calls)]
+    counted_program = program(name, calls)
     valgrind = [
         "valgrind",
         "--tool=cachegrind",
@@ -157,7 +159,7 @@ def counted(name: str, calls: int) -> int:
         "--cachegrind-out-file=/dev/null",
     ]
     done = subprocess.run(
-        [*valgrind, *program],
+        [*valgrind, *counted_program],
         env={**os.environ, "PYTHONHASHSEED": "0"},
         capture_output=True,
         text=True,
@@ -165,8 +167,12 @@ def counted(name: str, calls: int) -> int:
     )
     found = re.search(r"I +refs: +([\d,]+)", done.stderr)
     if done.returncode != 0 or found is None:
-        sys.exit(f"{' '.join(program)} failed:\n{done.stderr}")
+        sys.exit(f"{' '.join(counted_program)} failed:\n{done.stderr}")
     return int(found[1].replace(",", ""))
+
+
+def program(name: str, calls: int) -> list[str]:
+    return [sys.executable, "-m", "benchmarks.instructions", name, "--calls", str(calls)]
 
 
 def run(name: str, calls: int) -> None:
