@@ -3,9 +3,9 @@
 import pytest
 
 from holdfast.engine.remote import contention
-from holdfast.engine.remote.contention import Contention, Habit
+from holdfast.engine.remote.contention import AccessPattern, Contention
 from holdfast.engine.remote.protocol import RangeRead
-from holdfast.engine.remote.remembered_rows import Compared
+from holdfast.engine.remote.remembered_rows import Comparison
 from holdfast.limits import CONTENDED_SECONDS
 
 
@@ -48,40 +48,40 @@ def test_a_key_that_two_turns_in_a_row_found_unchanged_is_contended_no_more() ->
     assert remembered.contended_among([b"a", b"b"], []) == [b"b"]
 
 
-def test_a_habit_lasts_as_long_as_any_of_its_keys_is_contended() -> None:
+def test_an_access_pattern_lasts_as_long_as_any_of_its_keys_is_contended() -> None:
     remembered = Contention()
     remembered.note([b"a", b"b"])
     work, rest = RangeRead(b"b", b"c", 1), RangeRead(b"x", b"y", 1)
-    found = Compared(changed=[b"a"], same=[b"x", b"s"])
+    found = Comparison(changed=[b"a"], same=[b"x", b"s"])
 
-    remembered.learn_habit(b"A", "pop", [b"a", b"b"], [b"a", b"s"], [work, rest], found)
-    habit = remembered.habit(b"A", "pop")
-    habits = []
+    remembered.learn_pattern(b"A", "pop", [b"a", b"b"], [b"a", b"s"], [work, rest], found)
+    pattern = remembered.pattern(b"A", "pop")
+    patterns = []
     for key in (b"b", b"b", b"a", b"a"):
         remembered.note_quiet([key])
-        habits.append(remembered.habit(b"A", "pop"))
+        patterns.append(remembered.pattern(b"A", "pop"))
 
-    assert habit == Habit(frozenset([b"a", b"b"]), [b"a"], [work])
-    assert habits == [habit, *2 * [Habit(frozenset([b"a"]), [b"a"], [work])], None]
-    assert remembered.habit(b"B", "pop") is None
+    assert pattern == AccessPattern(frozenset([b"a", b"b"]), [b"a"], [work])
+    assert patterns == [pattern, *2 * [AccessPattern(frozenset([b"a"]), [b"a"], [work])], None]
+    assert remembered.pattern(b"B", "pop") is None
 
 
-def test_a_habit_loses_what_only_one_work_of_its_kind_has_read() -> None:
+def test_an_access_pattern_loses_what_only_one_call_of_its_kind_has_read() -> None:
     remembered = Contention()
     remembered.note([b"count", b"job 1", b"list"])
     work = RangeRead(b"list", b"lisu", 1)
-    found = Compared(changed=[b"count", b"job 1"], same=[])
+    found = Comparison(changed=[b"count", b"job 1"], same=[])
     every = [b"count", b"job 1", b"list"]
-    remembered.learn_habit(b"A", "complete", every, [b"count", b"job 1"], [work], found)
+    remembered.learn_pattern(b"A", "complete", every, [b"count", b"job 1"], [work], found)
 
-    remembered.narrow_habit(b"A", "complete", [b"count"], [b"count", b"job 2"], [])
-    narrowed = remembered.habit(b"A", "complete")
-    remembered.narrow_habit(b"A", "complete", [b"other"], [b"other"], [])
+    remembered.narrow_pattern(b"A", "complete", [b"count"], [b"count", b"job 2"], [])
+    narrowed = remembered.pattern(b"A", "complete")
+    remembered.narrow_pattern(b"A", "complete", [b"other"], [b"other"], [])
 
-    assert narrowed == Habit(frozenset([b"count"]), [b"count"], [])
-    assert remembered.habit(b"A", "complete") is None
-    remembered.narrow_habit(b"A", "pop", [b"count"], [b"count"], [])  # it has none
-    assert remembered.habit(b"A", "pop") is None
+    assert narrowed == AccessPattern(frozenset([b"count"]), [b"count"], [])
+    assert remembered.pattern(b"A", "complete") is None
+    remembered.narrow_pattern(b"A", "pop", [b"count"], [b"count"], [])  # it has none
+    assert remembered.pattern(b"A", "pop") is None
 
 
 def test_contended_keys_make_room_for_others_when_their_time_is_over(

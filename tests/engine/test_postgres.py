@@ -204,7 +204,7 @@ def test_a_refused_statement_leaves_no_transaction_open_behind_it(engine: Remote
     backend: Any = engine.backend
 
     def divide_by_zero() -> None:
-        with backend.lent() as connection:
+        with backend.borrowed() as connection:
             connection.send(statements.BEGIN)
             connection.send_sql("SELECT 1 / 0")
             connection.sync()
@@ -425,7 +425,7 @@ def test_the_table_is_read_by_its_index_whatever_the_planner_thought_of_it_first
     engine: RemoteEngine, url: str, stores: Stores
 ) -> None:
     backend: Any = engine.backend
-    with backend.lent() as connection:
+    with backend.borrowed() as connection:
         for statement in ("GET", "PAGE", "PAGE_BACK"):
             prepared = getattr(statements, statement)
             arguments = "'{}'" if statement == "GET" else r"'\x00', '\xff', 10"

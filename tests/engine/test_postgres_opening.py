@@ -30,7 +30,7 @@ pytestmark = pytest.mark.only_on("postgres")
 
 def shown(engine: RemoteEngine, setting: str) -> str:
     backend: Any = engine.backend
-    with backend.lent() as connection:
+    with backend.borrowed() as connection:
         connection.send_sql(f"SELECT current_setting('{setting}')")
         connection.sync()
         [[reply]] = connection.exchange()

@@ -117,7 +117,7 @@ def test_a_read_is_judged_by_what_it_was_told_and_not_by_what_others_learned_mea
         return reader.get(b"a"), reader.get(b"b")
 
     change(b"1")
-    assert engine.read(both) == (b"1", b"1")  # from now on, `a` leads to `b`
+    assert engine.read(both) == (b"1", b"1")  # from now on, `a` prefetch_hints to `b`
     change(b"2")
     overtakes = iter([True])
 
@@ -126,7 +126,7 @@ def test_a_read_is_judged_by_what_it_was_told_and_not_by_what_others_learned_mea
         if next(overtakes, False):
             engine.read(both)  # another thread, which learns how `a` is now
             if forgets:
-                engine._views.leads.clear()
+                engine._views.prefetch_hints.clear()
         return first, reader.get(b"b")
 
     assert engine.read(overtaken) == (b"2", b"2")

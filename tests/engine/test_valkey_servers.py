@@ -203,7 +203,7 @@ def test_spaces_spread_over_the_cluster(stores: Stores) -> None:
     with stores.open_engine() as engine:
         assert isinstance(engine, RemoteEngine)
         servers = backend_of(engine).servers
-        places = [backend_of(engine).place(b"%d" % number) for number in range(30)]
+        places = [backend_of(engine).state_of(b"%d" % number) for number in range(30)]
 
         assert len({servers.host_of(place.slot) for place in places}) == 3
         assert engine.stats()["servers"] == 3

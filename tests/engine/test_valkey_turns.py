@@ -109,7 +109,7 @@ def test_a_turn_whose_process_has_died_is_free_when_its_lease_ends(
     backend = backend_of(engine)
     backend.turn_session(b"A", [b"An"]).fetch([], [])
     waiting = Waiting(engine, b"An")
-    place = backend.place(b"A")
+    place = backend.state_of(b"A")
 
     backend.servers.ask(place.slot, [("PEXPIRE", place.names.turn(b"An")[0], 0)])
 

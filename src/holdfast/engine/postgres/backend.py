@@ -52,7 +52,7 @@ from holdfast.limits import (
 )
 
 LONG_KEYS: Final = LongKeys(2_600)  # an entry of a B-tree has at most 2,704 bytes
-_KNOWN_SPACES: Final = 100_000
+_MAX_KNOWN_SPACES: Final = 100_000
 _COMMITS_PER_CLEANING: Final = 256
 _ALONE_COMMITS: Final = 8  # in a row, after which a process is taken to be alone in a space
 # As many of these as are kept are no more bytes than are kept.
@@ -60,7 +60,7 @@ _USUAL_NOTICE_BYTES: Final = KEPT_NOTICE_BYTES // KEPT_NOTICE_COMMITS
 _RETRY_PAUSE_SECONDS: Final = 0.2
 _NO_COMMIT: Final = b"none"  # in place of the number of one
 
-_NO_ROOM: Final = {"53100", "53200", "54000"}
+_OUT_OF_SPACE: Final = {"53100", "53200", "54000"}
 _NOT_CREATED: Final = {"42P01", "3F000"}
 
 _NOTICES: Final = msgspec.msgpack.Decoder(list[Notice])
@@ -192,7 +192,7 @@ class PostgresBackend:
         self._pool.give_back(connection)
 
     @contextmanager
-    def lent(self, *, more: bool = False) -> Iterator[PostgresConnection]:
+    def borrowed(self, *, more: bool = False) -> Iterator[PostgresConnection]:
         connection = self._pool.take(more=more)
         try:
             yield connection
@@ -210,13 +210,13 @@ class PostgresBackend:
         another."""
         if (known := self._known_spaces.get(space)) is not None:
             return known
-        with self.lent() as connection:
+        with self.borrowed() as connection:
             connection.send(sql.FIND_SPACE, space)
             connection.sync()
             [[found]] = connection.exchange()
             if not found.ntuples:
                 self._create_space(connection, space)
-        if len(self._known_spaces) >= _KNOWN_SPACES:
+        if len(self._known_spaces) >= _MAX_KNOWN_SPACES:
             self._known_spaces.clear()
         return self._known_spaces.setdefault(space, KnownSpace())
 
@@ -249,10 +249,10 @@ class PostgresBackend:
 
     def settle(self, client: int, attempt: int) -> bool:
         """Returns whether a commit was made; if not, it can't be made any more after this."""
-        with self.lent() as connection:
+        with self.borrowed() as connection:
             connection.send(sql.GIVE_UP, INT8.pack(client), INT8.pack(attempt))
             connection.sync()
-            connection.send(sql.GIVEN_UP, INT8.pack(client), INT8.pack(attempt))
+            connection.send(sql.WAS_APPLIED, INT8.pack(client), INT8.pack(attempt))
             connection.sync()
             if self.flushes:
                 connection.send(sql.FLUSH, _NO_COMMIT)
@@ -265,11 +265,11 @@ class PostgresBackend:
         that is -1. Costs 1 round trip, or none if that is known."""
         if 0 <= commits <= self._flushed.get(space, -1):
             return
-        with self.lent(more=True) as connection:
+        with self.borrowed(more=True) as connection:
             connection.send(sql.FLUSH, _NO_COMMIT)
             connection.sync()
             connection.exchange()
-        if len(self._flushed) >= _KNOWN_SPACES:
+        if len(self._flushed) >= _MAX_KNOWN_SPACES:
             self._flushed.clear()
         self._flushed[space] = max(commits, self._flushed.get(space, -1))
 
@@ -283,22 +283,22 @@ class PostgresBackend:
             if notice_bytes > _USUAL_NOTICE_BYTES:
                 connection.send(sql.FORGET_LARGE_NOTICES, INT8.pack(KEPT_NOTICE_BYTES))
             connection.sync()
-            connection.leave_behind()
+            connection.send_without_waiting()
 
     def explain(self, error: StatementRefused) -> HoldfastError:
         """Returns the error to raise for an error of PostgreSQL."""
-        if error.state in _NO_ROOM:
+        if error.state in _OUT_OF_SPACE:
             return StoreFull(f"{self.name}: {error}")
         return StoreUnusable(f"{self.name}: {error} ({error.state})")
 
     # --- notices ---------------------------------------------------------------------------------
 
     def newest_notice(self) -> tuple[bytes, int]:
-        with self.lent() as connection:
+        with self.borrowed() as connection:
             connection.send(sql.NEWEST_NOTICE)
             connection.sync()
             [newest] = self._flushed_reply(connection)
-            return newest.get_value(0, 0), _int(newest.get_value(0, 1))
+            return newest.get_value(0, 0), _read_int(newest.get_value(0, 1))
 
     def _flushed_reply(self, connection: PostgresConnection) -> list[Reply]:
         """Returns the replies to the first batch once everything in them is on disk: a notice that
@@ -311,16 +311,16 @@ class PostgresBackend:
 
     def notices_since(self, place: tuple[bytes, int]) -> tuple[Any, int, list[Notice]]:
         snapshot, last = place
-        with self.lent() as connection:
+        with self.borrowed() as connection:
             connection.send(sql.NOTICES_SINCE, snapshot, INT8.pack(MAX_QUEUED_NOTICES + 1))
             connection.sync()
             [found] = self._flushed_reply(connection)
         notices: list[Notice] = []
         oldest = found.get_value(0, 1)
         # With 0, there was no notice yet when the subscription began, and no number to compare.
-        forgotten = max(0, _int(oldest) - last - 1) if oldest is not None and last else 0
+        forgotten = max(0, _read_int(oldest) - last - 1) if oldest is not None and last else 0
         for number in range(1, found.ntuples):
-            last = max(last, _int(found.get_value(number, 1)))
+            last = max(last, _read_int(found.get_value(number, 1)))
             notices += _NOTICES.decode(found.get_value(number, 2))
         return (found.get_value(0, 0), last), forgotten, notices
 
@@ -346,7 +346,7 @@ class PostgresBackend:
         """Makes one commit that waits for the disk, which makes all earlier ones durable too."""
         if self._waits:
             return
-        with self.lent() as connection:
+        with self.borrowed() as connection:
             connection.send(sql.BEGIN)
             connection.send_sql("SET LOCAL synchronous_commit = on")
             connection.send_sql(sql.TOUCH)
@@ -366,7 +366,7 @@ class PostgresBackend:
         rule = LONG_KEYS
         found: list[str] = []
         last = b""
-        with self.lent() as connection:
+        with self.borrowed() as connection:
             connection.send_sql(
                 "SELECT count(*) FROM holdfast_data WHERE length(key) = 0 "
                 f"OR length(key) > {rule.stored_bytes} "
@@ -375,7 +375,7 @@ class PostgresBackend:
             )
             connection.sync()
             [[bad]] = connection.exchange()
-            if count := _int(bad.get_value(0, 0)):
+            if count := _read_int(bad.get_value(0, 0)):
                 found.append(f"{count} rows of holdfast_data have a form that is never written")
             while True:
                 connection.send_sql(sql.LONG_KEYS.format(whole=rule.whole), last)
@@ -390,7 +390,7 @@ class PostgresBackend:
 
     def stats(self) -> dict[str, int]:
         """`durable` is 1 if a commit is on the server's disk when it returns."""
-        with self.lent() as connection:
+        with self.borrowed() as connection:
             connection.send_sql(
                 "SELECT coalesce(max(reltuples), 0)::int8, coalesce(max(relpages), 0)::int8 "
                 "FROM pg_class WHERE oid = 'holdfast_data'::regclass"
@@ -401,16 +401,16 @@ class PostgresBackend:
             )
             connection.sync()
             [[estimate, size]] = connection.exchange()
-            keys, pages = (_int(estimate.get_value(0, column)) for column in range(2))
+            keys, pages = (_read_int(estimate.get_value(0, column)) for column in range(2))
             if pages < 10_000:  # few enough to be counted
                 connection.send_sql("SELECT count(*) FROM holdfast_data")
                 connection.sync()
                 [[counted]] = connection.exchange()
-                keys = _int(counted.get_value(0, 0))
+                keys = _read_int(counted.get_value(0, 0))
         return {
             "keys": keys,
-            "file_bytes": _int(size.get_value(0, 0)),
-            "commits": _int(size.get_value(0, 1)),
+            "file_bytes": _read_int(size.get_value(0, 0)),
+            "commits": _read_int(size.get_value(0, 1)),
             "durable": int(self._durable),
         }
 
@@ -456,5 +456,5 @@ def _read_format(plain: psycopg.Connection[Any]) -> str | None:
     return None if found is None else str(found[0])
 
 
-def _int(value: Any) -> int:
+def _read_int(value: Any) -> int:
     return int(INT8.unpack(value)[0])

@@ -53,7 +53,7 @@ _CONNECTION_OPTIONS: Final = {
 }
 
 # The server or its connection is gone, or the server has become read-only.
-_GONE: Final = ("08", "57P", "25006")
+_CONNECTION_LOST: Final = ("08", "57P", "25006")
 
 
 class StatementRefused(Exception):
@@ -96,7 +96,7 @@ class PostgresConnection:
         self._poll = select.poll()
         self._socket = self._pq.socket
         self._sent: list[list[Statement | None]] = [[]]  # in each batch, up to its sync
-        self._owed = 0  # batches whose replies no one waits for
+        self._unread_batches = 0  # batches whose replies no one waits for
         try:
             self._pq.enter_pipeline_mode()
             for setting in settings:
@@ -166,21 +166,21 @@ class PostgresConnection:
         replies are read."""
         return bool(self._pq.transaction_status == pq.TransactionStatus.INERROR)
 
-    def leave_behind(self) -> None:
+    def send_without_waiting(self) -> None:
         """Sends what was synced, and does not wait for the reply."""
         try:
             self._pq.flush()
         except psycopg.Error as error:
             raise self._lost(error) from error
-        self._owed = len(self._sent) - 1
+        self._unread_batches = len(self._sent) - 1
 
     def exchange(self, *, strict: bool = True) -> list[list[Reply]]:
         """Sends all that was synced, and returns the replies of each batch. The first error is
         raised, once all replies are read; those in batches that were left behind are ignored.
         Costs 1 round trip."""
-        owed = self._owed
+        unread = self._unread_batches
         batches, self._sent = self._sent[:-1], self._sent[-1:]
-        self._owed = 0
+        self._unread_batches = 0
         replies: list[list[Reply]] = []
         refused: StatementRefused | None = None
         try:
@@ -188,7 +188,7 @@ class PostgresConnection:
             for number, batch in enumerate(batches):
                 results, has_failed = self._read_batch()
                 replies.append(results)
-                if has_failed and refused is None and strict and number >= owed:
+                if has_failed and refused is None and strict and number >= unread:
                     refused = _first_refusal(batch, results)
         except psycopg.Error as error:
             raise self._lost(error) from error
@@ -196,11 +196,11 @@ class PostgresConnection:
             self.broken = True  # interrupted: what comes next on the wire is anyone's guess
             raise
         if refused is not None:
-            if refused.state.startswith(_GONE):
+            if refused.state.startswith(_CONNECTION_LOST):
                 self.broken = True
                 raise ConnectionLost(str(refused)) from refused
             raise refused
-        return replies[owed:]
+        return replies[unread:]
 
     def _flush(self) -> None:
         flush = self._pq.flush

@@ -28,7 +28,7 @@ class ConnectionPool:
         bound instead: the caller has one already, and all might wait for each other."""
         with self._lock:
             if not self._idle and self._used >= MAX_POSTGRES_CONNECTIONS and not more:
-                self._await_one()
+                self._wait_for_free()
             self._used += 1
             if self._idle:
                 return self._idle.pop()
@@ -43,7 +43,7 @@ class ConnectionPool:
         connection.generation = generation
         return connection
 
-    def _await_one(self) -> None:
+    def _wait_for_free(self) -> None:
         """Waits until a connection is free or may be made; the lock is held."""
         deadline = time.monotonic() + CONNECTION_WAIT_SECONDS
         self._waiting += 1

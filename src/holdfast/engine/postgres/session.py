@@ -203,7 +203,7 @@ class PostgresSession:
             if listeners and not early:
                 connection.send(sql.NOTIFY)
                 connection.sync()
-                connection.leave_behind()
+                connection.send_without_waiting()
             if noted is not None:
                 self._backend.clean_some(connection, len(noted))
             return Committed(version)
@@ -292,7 +292,7 @@ class PostgresSession:
         if connection.has_failed:
             connection.send(sql.ROLLBACK)
             connection.sync()
-            connection.leave_behind()
+            connection.send_without_waiting()
         if error.statement is sql.ENROL or error.state == functions.FORGOTTEN_STATE:
             connection.broken = True  # it was forgotten: a new one gets a new number
             return ConnectionLost(str(error))
@@ -320,7 +320,7 @@ class PostgresSession:
                 # The reply is read when the connection is used next.
                 connection.send(sql.ROLLBACK if self._waits else sql.END_SNAPSHOT)
                 connection.sync()
-                connection.leave_behind()
+                connection.send_without_waiting()
         finally:
             self._reading = False
             self._backend.give_back(connection)

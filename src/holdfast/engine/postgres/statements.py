@@ -96,16 +96,16 @@ GET: Final = _prepared(
 )
 # Whether something of what was visible before may not be on the disk yet; then one row, with how
 # many commits the space has had. What is visible was in the log before this looks at its end.
-_BEHIND: Final = "pg_current_wal_flush_lsn() < pg_current_wal_insert_lsn()"
+_IS_UNSYNCED: Final = "pg_current_wal_flush_lsn() < pg_current_wal_insert_lsn()"
 _COMMITS: Final = "coalesce((SELECT commits FROM holdfast_space WHERE space = {}::bytea), -1)"
 PENDING: Final = _prepared(
-    "pending", f"SELECT NULL, NULL, {_COMMITS.format('$1')}, 0::int8 WHERE {_BEHIND}"
+    "pending", f"SELECT NULL, NULL, {_COMMITS.format('$1')}, 0::int8 WHERE {_IS_UNSYNCED}"
 )
 # Both in one. The row of the second has no key.
 GET_PENDING: Final = _prepared(
     "get_pending",
     "SELECT key, value, number, version FROM holdfast_data WHERE key = ANY($1::bytea[]) UNION ALL "
-    f"SELECT NULL, NULL, {_COMMITS.format('$2')}, 0::int8 WHERE {_BEHIND}",
+    f"SELECT NULL, NULL, {_COMMITS.format('$2')}, 0::int8 WHERE {_IS_UNSYNCED}",
 )
 PAGE: Final = _prepared(
     "page",
@@ -163,7 +163,7 @@ ROLLBACK: Final = _prepared("rollback", "ROLLBACK")
 # that writes to the log waits for it; one that finds nothing to wait for writes nothing. $1 is the
 # number of the commit, for which nothing is to be done if it was refused.
 _UNLESS_REFUSED: Final = (
-    f"WHERE {_BEHIND} AND current_setting('{REFUSED_SETTING}', true) IS DISTINCT FROM $1::text"
+    f"WHERE {_IS_UNSYNCED} AND current_setting('{REFUSED_SETTING}', true) IS DISTINCT FROM $1::text"
 )
 FLUSH: Final = _prepared(
     "flush", f"SELECT pg_logical_emit_message(true, 'holdfast', '') {_UNLESS_REFUSED}"
@@ -203,7 +203,7 @@ GIVE_UP: Final = _prepared(
     "UPDATE holdfast_client SET last = $2::int8, given_up = true "
     "WHERE id = $1::int8 AND last < $2::int8",
 )
-GIVEN_UP: Final = _prepared(
+WAS_APPLIED: Final = _prepared(
     "given_up",
     "SELECT 1 FROM holdfast_client WHERE id = $1::int8 AND last = $2::int8 AND NOT given_up",
 )
@@ -244,7 +244,7 @@ LONG_KEYS: Final = (
 )
 # Fails on servers that hide their log, such as those that only resemble PostgreSQL.
 CAN_FLUSH: Final = (
-    f"SELECT {_BEHIND}, pg_logical_emit_message(true, 'holdfast', ''), "
+    f"SELECT {_IS_UNSYNCED}, pg_logical_emit_message(true, 'holdfast', ''), "
     "current_setting('synchronous_standby_names') = ''"
 )
 TOUCH: Final = "UPDATE holdfast_meta SET value = value WHERE name = 'format'"

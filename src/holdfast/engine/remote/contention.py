@@ -1,12 +1,12 @@
 """Remembers keys that other processes change at the same time, so that they are locked first.
 
-Work that reads what others change is run in vain as often as not. After such a conflict, the next
-work that reads the same key or range does not guess: it waits its turn for these, or for its whole
-space, as the backend can, and else it is read first. Other work of the space goes on as ever. A
-process that has had its turn and found all as it had left it twice in a row guesses again.
+Work that reads what others change often runs in vain. After a conflict, the next work that reads
+the same key or range does not guess. If the backend supports it, the work waits its turn for these
+keys, or for the whole space; otherwise it reads them first. Other work of the space is not
+affected. A process that finds the keys unchanged in two turns in a row guesses again.
 
-Works of one kind read alike. So what the last one read of contended keys is noted as the habit of
-its kind: the next one waits its turn and fetches these before it runs at all.
+Operations of one kind read alike. So the contended keys that the last one read are the access
+pattern of its kind: the next one waits its turn for them, and fetches them before it runs.
 """
 
 import time
@@ -14,19 +14,19 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from holdfast.engine.remote.protocol import RangeRead
-from holdfast.engine.remote.remembered_rows import Compared
+from holdfast.engine.remote.remembered_rows import Comparison
 from holdfast.limits import CONTENDED_SECONDS
 
 _MAX_HOT_KEYS: Final = 1_000  # of a process; beyond that old ones are forgotten, or all
-_QUIET_TURNS: Final = 2  # in a row, in which nobody else has changed a key: it is contended no more
+_QUIET_TURNS: Final = 2  # in a row without a change by others, after which a key is not contended
 
 
-_MAX_HABITS: Final = 1_000  # of a process; beyond that all are forgotten
+_MAX_PATTERNS: Final = 1_000  # of a process; beyond that all are forgotten
 
 
-class Habit(NamedTuple):
-    """The keys for which works of a kind wait their turn, and what they read then that others may
-    have changed."""
+class AccessPattern(NamedTuple):
+    """The keys for which operations of a kind wait their turn, and the other keys and pages that
+    they read then and others may have changed."""
 
     contended: frozenset[bytes]
     keys: list[bytes]
@@ -37,7 +37,7 @@ class Contention:
     """The keys and starts of ranges that were recently in conflict."""
 
     def __init__(self) -> None:
-        self._habits: dict[tuple[bytes, str], Habit] = {}  # by space and kind
+        self._patterns: dict[tuple[bytes, str], AccessPattern] = {}  # by space and kind
         self._until: dict[bytes, float] = {}
         self._quiet: dict[bytes, int] = {}  # turns in a row in which a key was as it had been left
 
@@ -72,43 +72,43 @@ class Contention:
                 self._forget(key)
         return [key for key in found if hot.get(key, 0.0) >= now]
 
-    def note_turn(self, contended: Iterable[bytes], found: Compared) -> None:
+    def note_turn(self, contended: Iterable[bytes], found: Comparison) -> None:
         """Notes what was found in a turn at contended keys: those that others changed meanwhile
         stay contended."""
         self.note(key for key in found.changed if key in contended)
         self.note_quiet(key for key in found.same if key in contended)
 
-    def learn_habit(
+    def learn_pattern(
         self,
         space: bytes,
         kind: str,
         contended: Iterable[bytes],
         keys: Iterable[bytes],
         pages: Iterable[RangeRead],
-        found: Compared,
+        found: Comparison,
     ) -> None:
-        """Notes what a work of this kind has read in its turn at contended keys."""
-        if len(self._habits) >= _MAX_HABITS:
-            self._habits = {}
+        """Notes what an operation of this kind has read in its turn at contended keys."""
+        if len(self._patterns) >= _MAX_PATTERNS:
+            self._patterns = {}
         contended, same = frozenset(contended), frozenset(found.same)
         changed = contended.union(found.changed)
-        self._habits[space, kind] = Habit(
+        self._patterns[space, kind] = AccessPattern(
             contended,
             [key for key in keys if key in changed],
             [page for page in pages if page.begin in contended or page.begin not in same],
         )
 
-    def habit(self, space: bytes, kind: str) -> Habit | None:
-        """Returns the habit of a kind, as long as any of its keys is contended."""
-        habit = self._habits.get((space, kind))
-        if habit is None:
+    def pattern(self, space: bytes, kind: str) -> AccessPattern | None:
+        """Returns the pattern of a kind, as long as any of its keys is contended."""
+        pattern = self._patterns.get((space, kind))
+        if pattern is None:
             return None
-        contended = self.contended_among(habit.contended, ())
-        if len(contended) == len(habit.contended):
-            return habit
-        return self._keep_habit(space, kind, habit._replace(contended=frozenset(contended)))
+        contended = self.contended_among(pattern.contended, ())
+        if len(contended) == len(pattern.contended):
+            return pattern
+        return self._keep_pattern(space, kind, pattern._replace(contended=frozenset(contended)))
 
-    def narrow_habit(
+    def narrow_pattern(
         self,
         space: bytes,
         kind: str,
@@ -116,28 +116,30 @@ class Contention:
         keys: Iterable[bytes],
         pages: Iterable[RangeRead],
     ) -> None:
-        """Leaves of a habit what a work of this kind has read this time: the rest belonged to one
-        work, such as the key of the job that it completed."""
-        habit = self._habits.get((space, kind))
-        if habit is None:
+        """Removes from a pattern what an operation of this kind has not read this time: that
+        belonged to one call, such as the key of the job that it completed."""
+        pattern = self._patterns.get((space, kind))
+        if pattern is None:
             return
         read, begins = frozenset(keys), {page.begin for page in pages}
-        narrowed = Habit(
-            habit.contended.intersection(contended),
-            [key for key in habit.keys if key in read],
-            [page for page in habit.pages if page.begin in begins],
+        narrowed = AccessPattern(
+            pattern.contended.intersection(contended),
+            [key for key in pattern.keys if key in read],
+            [page for page in pattern.pages if page.begin in begins],
         )
-        self._keep_habit(space, kind, narrowed)
+        self._keep_pattern(space, kind, narrowed)
 
-    def _keep_habit(self, space: bytes, kind: str, habit: Habit) -> Habit | None:
-        if not habit.contended:
-            self.forget_habit(space, kind)
+    def _keep_pattern(
+        self, space: bytes, kind: str, pattern: AccessPattern
+    ) -> AccessPattern | None:
+        if not pattern.contended:
+            self.forget_pattern(space, kind)
             return None
-        self._habits[space, kind] = habit
-        return habit
+        self._patterns[space, kind] = pattern
+        return pattern
 
-    def forget_habit(self, space: bytes, kind: str) -> None:
-        self._habits.pop((space, kind), None)
+    def forget_pattern(self, space: bytes, kind: str) -> None:
+        self._patterns.pop((space, kind), None)
 
     def _make_room(self, now: float) -> None:
         """Forgets the keys whose time is over; all, if these are few."""

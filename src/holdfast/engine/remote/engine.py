@@ -188,7 +188,7 @@ class RemoteEngine:
         except ConnectionLost as error:
             raise self._reconnector.explain(error) from error
 
-    # --- care ------------------------------------------------------------------------------------
+    # --- maintenance -----------------------------------------------------------------------------
 
     def read_clock(self) -> float:
         return self._clock()
@@ -241,7 +241,7 @@ class RemoteEngine:
             # The parent's locks may have been held at the moment of the fork.
             self._queues = SpaceQueues()
             self._counts.forked()
-            self._views.unread = {}
+            self._views.without_snapshot = {}
             self._notices.forked()
             self.backend.forked()
 

@@ -1,8 +1,8 @@
 """Runs a group of transactions on a space until its commit succeeds.
 
 The first run is on guesses. If it writes, its commit is sent on the condition that they were right:
-most work costs one round trip. The answer to a wrong guess is the truth, on which the next run is
-made. What only reads, or is changed by others at the same time, reads a snapshot first.
+most work costs one round trip. The answer to a wrong guess holds the real values, and the next run
+starts with these. Work that only reads, or that others conflict with, reads a snapshot first.
 """
 
 import random
@@ -27,7 +27,7 @@ from holdfast.engine.remote.protocol import (
     TurnBackend,
     Unsettled,
 )
-from holdfast.engine.remote.read_cache import GuessedTooLong, ReadCache
+from holdfast.engine.remote.read_cache import GuessingEnded, ReadCache
 from holdfast.engine.remote.reconnector import Reconnector
 from holdfast.engine.remote.remembered_rows import RememberedRows, RememberedSpaces
 from holdfast.engine.remote.transaction import BufferBase, Writes
@@ -46,14 +46,14 @@ Publish = Callable[[list[Outcome[Any]]], None]  # tells the callers of a group t
 
 
 class _Group:
-    """The works of a group, and what is the same for each of their runs."""
+    """The transactions of a group, with the times and random bytes that each gets in every run."""
 
     def __init__(self, works: list[Work], clock: Callable[[], float], kind: str) -> None:
         self.works = works
         self.kind = kind if len(works) == 1 else ""
         self.times = [_read_time(clock) for _ in works]
-        self.draws = [RepeatableRandom() for _ in works]
-        self.careful = False  # whether to read every counter before adding to it
+        self.random_sources = [RepeatableRandom() for _ in works]
+        self.reads_counters = False  # whether to read every counter before adding to it
 
 
 class _Attempt:
@@ -62,11 +62,13 @@ class _Attempt:
     outcomes: list[Outcome[Any]]  # of the last run
     commit: Commit | None = None
     made: Committed | None = None
-    turn: frozenset[bytes] = frozenset()  # contended keys at which it has its turn by habit
+    turn: frozenset[bytes] = (
+        frozenset()
+    )  # contended keys at which it has its turn by its access pattern
     may_try = True  # whether it may commit what it has guessed
-    has_snapshot = False  # whether its runs are on what one session has read for it
+    has_snapshot = False  # whether its runs read one snapshot
     commits_sent = 0
-    overtaken = 0  # how often it was refused because others had changed what it remembered
+    refusals = 0  # how often it was refused because others had changed what it remembered
 
     def __init__(
         self,
@@ -85,8 +87,8 @@ class _Attempt:
         self.rule = rule = backend.long_keys
         self.base: BufferBase = seen if rule is None else LongKeyReader(seen, rule)
 
-    def writes(self, below: BufferBase, now: float, *, careful: bool) -> Writes:
-        return Writes(below, self.space, now, long_keys=self.rule, careful=careful)
+    def writes(self, below: BufferBase, now: float, *, reads_counters: bool) -> Writes:
+        return Writes(below, self.space, now, long_keys=self.rule, reads_counters=reads_counters)
 
     def change_session(self, session: BackendSession) -> None:
         self.session.close()
@@ -115,7 +117,7 @@ class GroupRunner:
         self._wake = wake  # called after a commit with notices
         self._memories = RememberedSpaces()
         self._contention = Contention()
-        self._turn = backend.turn_session if isinstance(backend, TurnBackend) else None
+        self._open_turn_session = backend.turn_session if isinstance(backend, TurnBackend) else None
 
     # --- groups ----------------------------------------------------------------------------------
 
@@ -125,7 +127,7 @@ class GroupRunner:
         group = _Group(works, self._clock, kind)
         conflicts = 0
         contended: list[bytes] | None = None  # after a conflict
-        gone_until: float | None = None
+        give_up_at: float | None = None
         while True:
             # Others changed what it read while it ran. Without the space to itself, a group that
             # takes longer than theirs would lose each time.
@@ -141,10 +143,10 @@ class GroupRunner:
                 _pause(conflicts)
                 continue
             except AddRefused:
-                group.careful = True  # the transaction at fault will notice it
+                group.reads_counters = True  # the transaction at fault will notice it
                 continue
             except ConnectionLost as error:
-                gone_until = self._reconnector.wait_for_server(gone_until, error)
+                give_up_at = self._reconnector.wait_for_server(give_up_at, error)
                 continue
             except Unsettled as lost:
                 interrupted = isinstance(lost.__cause__, KeyboardInterrupt)
@@ -153,7 +155,7 @@ class GroupRunner:
                     if interrupted:
                         raise KeyboardInterrupt from lost
                     reason = ConnectionLost(str(lost.__cause__ or "the connection was lost"))
-                    gone_until = self._reconnector.wait_for_server(gone_until, reason)
+                    give_up_at = self._reconnector.wait_for_server(give_up_at, reason)
                     continue
                 publish(attempt.outcomes)
             except KeyboardInterrupt:
@@ -194,16 +196,16 @@ class GroupRunner:
         """Waits for its turn before the first run, if works of this kind usually have to."""
         if not group.kind or not attempt.may_try:
             return
-        habit = self._contention.habit(attempt.space, group.kind)
-        if habit is None:
+        pattern = self._contention.pattern(attempt.space, group.kind)
+        if pattern is None:
             return
-        waiting = self._waiting(attempt.space, [*habit.contended], exclusive=False)
+        waiting = self._turn_session(attempt.space, [*pattern.contended], exclusive=False)
         if waiting is None or not hasattr(waiting, "try_commit"):
             return
         attempt.change_session(waiting)
-        attempt.turn = habit.contended
-        found = attempt.seen.fetch_first(waiting, habit.keys, habit.pages)
-        self._contention.note_turn(habit.contended, found)
+        attempt.turn = pattern.contended
+        found = attempt.seen.fetch_first(waiting, pattern.keys, pattern.pages)
+        self._contention.note_turn(pattern.contended, found)
 
     def _is_over(self, attempt: _Attempt, group: _Group, writes: Writes) -> bool:
         """Commits a run on guesses if possible, and returns whether nothing is left to do.
@@ -219,14 +221,14 @@ class GroupRunner:
         if commit is not None and commit.writes and attempt.may_try:
             contended = self._contention.contended_among(keys, pages)
             if attempt.turn and not attempt.turn.issubset(contended):
-                self._contention.narrow_habit(attempt.space, group.kind, contended, keys, pages)
+                self._contention.narrow_pattern(attempt.space, group.kind, contended, keys, pages)
             if contended and not attempt.turn.issuperset(contended):
                 self._fetch_in_turn(attempt, group, contended, keys, pages)
                 return False
             # For an object that is known to be a session, this is faster than `isinstance`.
             if _is_small(commit) and hasattr(attempt.session, "try_commit"):
                 return self._try(attempt, group, commit, keys, pages)
-        if attempt.turn and attempt.may_try:  # nobody need wait for work that writes nothing
+        if attempt.turn and attempt.may_try:  # nobody should wait for work that writes nothing
             attempt.change_session(self._backend.session(attempt.space))
         attempt.has_snapshot = True
         seen.fetch_asked(attempt.session)
@@ -241,14 +243,14 @@ class GroupRunner:
         pages: list[RangeRead],
     ) -> None:
         """Waits for its turn, and fetches what a run on guesses has asked for."""
-        if waiting := self._waiting(attempt.space, contended, exclusive=False):
+        if waiting := self._turn_session(attempt.space, contended, exclusive=False):
             attempt.change_session(waiting)
         attempt.has_snapshot, attempt.may_try = True, False
         found = attempt.seen.fetch_first(attempt.session, keys, pages)
         self._contention.note_turn(contended, found)
         if group.kind and waiting:
             space = attempt.space
-            self._contention.learn_habit(space, group.kind, contended, keys, pages, found)
+            self._contention.learn_pattern(space, group.kind, contended, keys, pages, found)
 
     def _try(
         self,
@@ -259,7 +261,7 @@ class GroupRunner:
         pages: list[RangeRead],
     ) -> bool:
         """Commits a run on guesses, and returns whether they were right."""
-        self._views.fix(attempt.space)
+        self._views.take_snapshots(attempt.space)
         attempt.commits_sent += 1
         session = cast(TrialCommitSession, attempt.session)
         answer = session.try_commit(commit, keys, pages, attempt.seen.place)
@@ -267,12 +269,12 @@ class GroupRunner:
             attempt.made = answer
             return True
         if attempt.turn:  # it was not enough to wait for what was contended before
-            self._contention.forget_habit(attempt.space, group.kind)
+            self._contention.forget_pattern(attempt.space, group.kind)
             attempt.may_try = False
         if changed := attempt.seen.refresh(keys, pages, answer):
             self._counts.add("conflicts")
-            attempt.overtaken += 1
-            if attempt.overtaken > 1:  # since the last reply, a moment ago
+            attempt.refusals += 1
+            if attempt.refusals > 1:  # since the last reply, a moment ago
                 self._contention.note(changed)
         return False
 
@@ -282,7 +284,7 @@ class GroupRunner:
         if attempt.made is not None:
             return
         if attempt.commit.writes:
-            self._views.fix(attempt.space)
+            self._views.take_snapshots(attempt.space)
             attempt.commits_sent += 1
             attempt.made = attempt.session.commit(attempt.commit)
         else:
@@ -291,15 +293,17 @@ class GroupRunner:
     def _run_once(self, attempt: _Attempt, group: _Group) -> Writes:
         if len(group.works) == 1 and not isinstance(group.times[0], BaseException):
             return self._run_alone(attempt, group, group.times[0])
-        together = attempt.writes(attempt.base, 0.0, careful=group.careful)
+        group_writes = attempt.writes(attempt.base, 0.0, reads_counters=group.reads_counters)
         outcomes = attempt.outcomes = []
-        for work, now, chance in zip(group.works, group.times, group.draws, strict=True):
+        for work, now, random_source in zip(
+            group.works, group.times, group.random_sources, strict=True
+        ):
             if isinstance(now, BaseException):
                 outcomes.append(Outcome(error=now))
                 continue
-            writes = attempt.writes(together, now, careful=group.careful)
+            writes = attempt.writes(group_writes, now, reads_counters=group.reads_counters)
             try:
-                with chance:
+                with random_source:
                     outcome = Outcome(result=work(writes))
             except KeyboardInterrupt:
                 raise
@@ -309,21 +313,21 @@ class GroupRunner:
             finally:
                 if attempt.seen.lost is not None:  # whatever the work has made of it
                     raise attempt.seen.lost
-            together.merge(writes)
+            group_writes.merge(writes)
             outcomes.append(outcome)
-        return together
+        return group_writes
 
     def _run_alone(self, attempt: _Attempt, group: _Group, now: float) -> Writes:
         """Runs the only work of a group, which needs no buffer for earlier ones."""
-        writes = attempt.writes(attempt.base, now, careful=group.careful)
+        writes = attempt.writes(attempt.base, now, reads_counters=group.reads_counters)
         try:
-            with group.draws[0]:
+            with group.random_sources[0]:
                 outcome = Outcome(result=group.works[0](writes))
         except KeyboardInterrupt:
             raise
         except BaseException as error:
             outcome = Outcome(error=error)
-            writes = attempt.writes(attempt.base, now, careful=group.careful)
+            writes = attempt.writes(attempt.base, now, reads_counters=group.reads_counters)
         finally:
             if attempt.seen.lost is not None:  # whatever the work has made of it
                 raise attempt.seen.lost
@@ -334,14 +338,20 @@ class GroupRunner:
         """Begins an attempt; after a conflict, with the space to itself if the backend can do
         that."""
         self._reconnector.refuse_unusable()
-        waiting = None if contended is None else self._waiting(space, contended, exclusive=True)
+        waiting = (
+            None if contended is None else self._turn_session(space, contended, exclusive=True)
+        )
         return _Attempt(self._backend, space, now, self._memories.of(space), waiting)
 
-    def _waiting(
+    def _turn_session(
         self, space: bytes, contended: list[bytes], *, exclusive: bool
     ) -> BackendSession | None:
         """Returns a session that waits for its turn, where the backend has such."""
-        return None if self._turn is None else self._turn(space, contended, exclusive=exclusive)
+        return (
+            None
+            if self._open_turn_session is None
+            else self._open_turn_session(space, contended, exclusive=exclusive)
+        )
 
     def _committed(self, attempt: _Attempt, transactions: int) -> None:
         self._counts.add_group(transactions)
@@ -374,7 +384,7 @@ class GroupRunner:
     def block(self, space: bytes) -> Iterator[Transaction]:
         """Runs a block as a transaction that can't be repeated: a conflict is an error here."""
         attempt = self._begin(space, self._clock())
-        writes = attempt.writes(attempt.base, attempt.seen.now, careful=False)
+        writes = attempt.writes(attempt.base, attempt.seen.now, reads_counters=False)
         try:
             yield writes
             attempt.commit = writes.commit_of(attempt.seen, attempt.rule)
@@ -408,7 +418,7 @@ def _guessed_commit(writes: Writes, attempt: _Attempt) -> Commit | None:
         return None
     try:
         return writes.commit_of(attempt.seen, attempt.rule)
-    except (GuessedTooLong, OutsideSpace):
+    except (GuessingEnded, OutsideSpace):
         return None  # a run on real values may succeed, and raises if not
 
 

@@ -25,15 +25,15 @@ from holdfast.engine.remote.protocol import (
     Row,
     WalkedRange,
 )
-from holdfast.engine.remote.remembered_rows import Compared, RememberedRows, covered
+from holdfast.engine.remote.remembered_rows import Comparison, RememberedRows, covered
 from holdfast.limits import MAX_GUESSED_READS, MAX_VIEW_CACHE_BYTES
 
 T = TypeVar("T")
 Pair = tuple[bytes, bytes]
-Leads = dict[bytes, Row | None]  # rows that told earlier views what to read next
+Rows = dict[bytes, Row | None]
 
 _UNKNOWN: Final = object()
-NO_ROWS: Final[Leads] = {}  # never changed, only replaced
+NO_ROWS: Final[Rows] = {}  # never changed, only replaced
 _FIRST_PAGE_ROWS: Final = 64
 _MAX_PAGE_ROWS: Final = 2_048
 _MIN_NAME_BYTES: Final = 8  # a shorter value is not taken for the name of another row
@@ -42,9 +42,10 @@ _MAX_FOLLOWS: Final = 100  # of a space
 _PAGE_BYTES: Final = 4 * 1024 * 1024  # a page should not exceed it by much, once sizes are known
 
 
-class GuessedTooLong(BaseException):
-    """A run on guesses keeps reading; what it has asked for so far is fetched. Or a view's guesses
-    were wrong, or it has read more than one fetch could bring."""
+class GuessingEnded(BaseException):
+    """A run on guesses was cut short: it read too much, its guesses were wrong, or it needs a
+    second fetch and may have only one. What it has asked for is fetched, and the work runs
+    again."""
 
 
 class ReadCache:
@@ -52,7 +53,7 @@ class ReadCache:
 
     # How it begins: most transactions change none of these.
     fetches = 0
-    first: Leads  # the rows of the first fetch that were asked for by their keys
+    first: Rows  # the rows of the first fetch that were asked for by their keys
     lost: Conflicted | ConnectionLost | None = None  # why the session can't continue
     is_unbounded = False  # whether the run on guesses was cut short
     _known_bytes = 0
@@ -67,21 +68,23 @@ class ReadCache:
         now: float,
         memory: RememberedRows | None = None,
         *,
-        leads: Leads | None = None,
+        prefetch_hints: Rows | None = None,
         at_once: bool = False,
     ) -> None:
         self.session = session
         self.space = space
         self.now = now
         self.first = NO_ROWS
-        self._leads = leads  # of a view, which commits nothing, and reads again what it forgot
+        # Given to views only: rows that told earlier views what to read next. A view commits
+        # nothing, and may read again what it has dropped.
+        self._prefetch_hints = prefetch_hints
         self._told = NO_ROWS  # those that the run of a view has been told
         self._at_once = at_once  # whether one fetch is all that it can have
         self._rows: dict[bytes, Row | None] = {}
         self._keys: list[bytes] = []  # of all rows within the known spans, in order
         self._begins: list[bytes] = []  # the known spans, disjoint and in order
         self._ends: list[bytes] = []
-        self._read: Leads = {}  # each key that was asked for, and what was answered
+        self._read: Rows = {}  # each key that was asked for, and what was answered
         self._walked: list[list[bytes]] = []
         self._asked: dict[RangeRead, None] = {}  # all scans of a run on guesses
         self._missed_keys: dict[bytes, None] = {}
@@ -148,14 +151,14 @@ class ReadCache:
                     if key.endswith(name) and len(self._memory.follows) < _MAX_FOLLOWS:
                         self._memory.follows[page.begin] = key[: -len(name)]
 
-    def fetch_asked(self, session: BackendSession) -> Compared:
+    def fetch_asked(self, session: BackendSession) -> Comparison:
         """Forgets what is known, and fetches all that was asked for from another session. Returns
         how that compares with what was remembered. Costs 1 round trip."""
         return self.fetch_first(session, *self.asked())
 
     def fetch_first(
         self, session: BackendSession, keys: list[bytes], pages: list[RangeRead]
-    ) -> Compared:
+    ) -> Comparison:
         """Like `fetch_asked`, for given keys and pages."""
         self._forget()
         self.session = session
@@ -204,9 +207,9 @@ class ReadCache:
         unknown = [key for key in keys if key not in rows and key and not self._in_span(key)]
         if unknown and not self._guessing:
             self._fetch(unknown, [])
-        elif unknown and self._leads is not None:
+        elif unknown and self._prefetch_hints is not None:
             self._missed_keys.update(dict.fromkeys(unknown))
-            if not all(key in self._leads for key in unknown):
+            if not all(key in self._prefetch_hints for key in unknown):
                 self._end_guesses()
         return [self.get(key) for key in keys]
 
@@ -235,17 +238,17 @@ class ReadCache:
         if len(missed) + len(self._missed_pages) > MAX_GUESSED_READS:
             self._read[key] = None
             self._end_unbounded()
-        if self._leads is None:
+        if self._prefetch_hints is None:
             return self._memory.rows.get(key)
-        return self._find_lead(key, self._leads)
+        return self._find_hint(key, self._prefetch_hints)
 
-    def _find_lead(self, key: bytes, leads: Leads) -> Row | None:
+    def _find_hint(self, key: bytes, prefetch_hints: Rows) -> Row | None:
         """Returns a row that led earlier views to others; at any other, all are fetched."""
-        if key in self._told or key in leads:
-            # Other threads change the leads meanwhile: what counts is what this run was told.
+        if key in self._told or key in prefetch_hints:
+            # Other threads change the hints meanwhile: what counts is what this run was told.
             if self._told is NO_ROWS:
                 self._told = {}
-            return self._told.setdefault(key, leads.get(key))
+            return self._told.setdefault(key, prefetch_hints.get(key))
         self._end_guesses()
         return self._rows[key]
 
@@ -327,7 +330,7 @@ class ReadCache:
         self._missed_pages[page] = None
         if len(self._missed_keys) + len(self._missed_pages) > MAX_GUESSED_READS:
             self._end_unbounded()
-        if self._leads is not None:
+        if self._prefetch_hints is not None:
             self._end_guesses()
 
     def _end_guesses(self) -> None:
@@ -336,7 +339,7 @@ class ReadCache:
         self._guessing = False
         self.fetch_missed()
         if not self.guessed_right():
-            raise GuessedTooLong
+            raise GuessingEnded
 
     def guessed_right(self) -> bool:
         """Returns whether what was fetched is what the run of a view was told before."""
@@ -348,7 +351,7 @@ class ReadCache:
 
     def _end_unbounded(self) -> NoReturn:
         self.is_unbounded = True
-        raise GuessedTooLong
+        raise GuessingEnded
 
     def _in_span(self, key: bytes) -> bool:
         if not self._begins:
@@ -369,7 +372,7 @@ class ReadCache:
 
     def _make_room(self) -> None:
         """Lets a view forget what it has read, once that is too much: it may read a whole store."""
-        if self._leads is not None and self._known_bytes > MAX_VIEW_CACHE_BYTES:
+        if self._prefetch_hints is not None and self._known_bytes > MAX_VIEW_CACHE_BYTES:
             self._read, self._walked = {}, []
             self._forget()
 
@@ -379,7 +382,7 @@ class ReadCache:
 
     def _fetch(self, keys: list[bytes], pages: list[RangeRead]) -> None:
         if self._at_once and self.fetches:
-            raise GuessedTooLong
+            raise GuessingEnded
         guard = self._guard
         if guard is not None:
             keys = [*keys, guard[0]]
@@ -417,7 +420,7 @@ class ReadCache:
                 self._rows.update(content)
             else:
                 self._add_page(page, content)
-        if self._leads is None:
+        if self._prefetch_hints is None:
             self._memory.learn(keys, rows, pages, contents, place)
 
     def _add_page(self, page: RangeRead, content: list[tuple[bytes, Row]]) -> None:

@@ -37,14 +37,14 @@ class Reconnector:
         if self.unusable is not None:
             raise self.unusable.with_traceback(None)  # one shared error must not collect frames
 
-    def wait_for_server(self, gone_until: float | None, error: ConnectionLost) -> float:
+    def wait_for_server(self, give_up_at: float | None, error: ConnectionLost) -> float:
         """Pauses before the next try, and returns until when tries make sense."""
-        if gone_until is None:
-            gone_until = time.monotonic() + self._reconnect_seconds
-        elif time.monotonic() > gone_until:
+        if give_up_at is None:
+            give_up_at = time.monotonic() + self._reconnect_seconds
+        elif time.monotonic() > give_up_at:
             raise self.explain(error) from error
         self._pause()
-        return gone_until
+        return give_up_at
 
     def explain(self, error: ConnectionLost) -> HoldfastError:
         """Returns the error to raise when there is no point in waiting any longer."""
@@ -59,12 +59,12 @@ class Reconnector:
 
     def settle(self, lost: Unsettled) -> bool:
         """Asks, until there is an answer, whether a commit whose reply was lost was made."""
-        gone_until = time.monotonic() + self._reconnect_seconds
+        give_up_at = time.monotonic() + self._reconnect_seconds
         while True:
             try:
                 return lost.settle()
             except ConnectionLost as error:
-                if time.monotonic() > gone_until:
+                if time.monotonic() > give_up_at:
                     raise OutcomeUnknown(
                         f"{self._backend.name} was lost in the middle of a commit: {error}"
                     ) from error
@@ -73,13 +73,13 @@ class Reconnector:
     def call(self, call: Callable[[], T]) -> T:
         """Calls a function that may be repeated, until the server answers."""
         self.refuse_unusable()
-        gone_until: float | None = None
+        give_up_at: float | None = None
         while True:
             try:
                 return call()
             except ConnectionLost as error:
                 self.refuse_unusable()
-                gone_until = self.wait_for_server(gone_until, error)
+                give_up_at = self.wait_for_server(give_up_at, error)
 
     def _pause(self) -> None:
         self.stopped.wait(_RECONNECT_PAUSE_SECONDS * random.uniform(0.5, 1.5))

@@ -27,7 +27,7 @@ _MAX_SPACES: Final = 1_000
 _CALLS_PER_LOOK: Final = 256  # between two computations of the total size
 
 
-class Compared(NamedTuple):
+class Comparison(NamedTuple):
     """Keys, and begins of pages, that are not as they are remembered, and those that are. One that
     is in neither was not remembered, or has rows beside those that were."""
 
@@ -84,9 +84,9 @@ class RememberedRows:
         rows: Sequence[Row | None],
         pages: Sequence[RangeRead],
         contents: Sequence[Sequence[tuple[bytes, Row]]],
-    ) -> Compared:
+    ) -> Comparison:
         """Compares what was fetched with what is remembered."""
-        found = Compared([], [])
+        found = Comparison([], [])
         remembered = self.rows
         for key, row in zip(keys, rows, strict=True):
             if remembered.get(key) == row:

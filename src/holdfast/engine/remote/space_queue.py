@@ -31,29 +31,29 @@ class SpaceQueues:
         self._lock = threading.Lock()
         self._emptied = threading.Condition(self._lock)
         self._queues: dict[bytes, _SpaceQueue] = {}
-        self._inside: set[int] = set()  # threads that have joined a queue
+        self._threads_inside: set[int] = set()  # threads that have joined a queue
         self._closed: StoreUnusable | None = None
 
-    def join(self, space: bytes, check: Callable[[], None]) -> "_Place":
+    def join(self, space: bytes, check: Callable[[], None]) -> "_QueueEntry":
         """Joins the queue of a space for a `with` block; the thread must not be in another one."""
-        if threading.get_ident() in self._inside:
+        if threading.get_ident() in self._threads_inside:
             self.refuse_nested(
                 "a transaction was begun inside another one of the same store: "
                 "use the transaction that the work was given"
             )
         check()
-        return _Place(self, space)
+        return _QueueEntry(self, space)
 
-    def enter(self, place: "_Place") -> GroupCommit:
+    def enter(self, entry: "_QueueEntry") -> GroupCommit:
         with self._lock:
             if self._closed is not None:
                 raise self._closed.with_traceback(None)
-            queue = self._queues.get(place.space)
+            queue = self._queues.get(entry.space)
             if queue is None:
-                queue = self._new_queue(place.space)
-            place.queue = queue
+                queue = self._new_queue(entry.space)
+            entry.queue = queue
             queue.users += 1
-        self._inside.add(threading.get_ident())
+        self._threads_inside.add(threading.get_ident())
         return queue.group_commit
 
     def _new_queue(self, space: bytes) -> _SpaceQueue:
@@ -63,10 +63,10 @@ class SpaceQueues:
         queue = self._queues[space] = _SpaceQueue()
         return queue
 
-    def leave(self, place: "_Place") -> None:
-        queue, place.queue = place.queue, None
+    def leave(self, entry: "_QueueEntry") -> None:
+        queue, entry.queue = entry.queue, None
         with self._lock:
-            self._inside.discard(threading.get_ident())
+            self._threads_inside.discard(threading.get_ident())
             if queue is not None:
                 queue.users -= 1
                 if self._closed is not None:
@@ -74,7 +74,7 @@ class SpaceQueues:
 
     def refuse_nested(self, why: str) -> None:
         """Raises if this thread is in a queue: it might wait for itself for ever."""
-        if threading.get_ident() in self._inside:
+        if threading.get_ident() in self._threads_inside:
             raise RuntimeError(why)
 
     def close(self, reason: StoreUnusable) -> bool:
@@ -87,9 +87,9 @@ class SpaceQueues:
             return first
 
 
-class _Place:
-    """The place of a thread in a queue. A class, because a generator-based context manager takes as
-    long as everything that is done here."""
+class _QueueEntry:
+    """The entry of a thread in a queue. A class, because a generator-based context manager would
+    cost as much as everything that is done here."""
 
     __slots__ = ("_queues", "queue", "space")
 

@@ -22,19 +22,19 @@ class BufferBase(Reader, Protocol):
     """The base of a write buffer: a snapshot, or the writes of the transactions before."""
 
     def has_read(self, key: bytes) -> bool:
-        """Returns whether reading `key` gives nothing away: it was read before, or is known by
-        itself."""
+        """Returns whether reading `key` adds no check to the commit: it was read before, or the
+        value is known without a read."""
         ...
 
 
 class Writes(WriteBuffer):
     """A transaction on a snapshot, or on the writes of those before it in its group.
 
-    `careful` reads every counter before adding to it, so that the transaction that adds notices an
-    invalid one.
+    With `reads_counters` it reads every counter before adding to it, so that the transaction that
+    adds notices an invalid one.
     """
 
-    __slots__ = ("_careful", "_longest", "adds")
+    __slots__ = ("_max_added_key_bytes", "_reads_counters", "adds")
 
     _below: BufferBase
 
@@ -45,13 +45,13 @@ class Writes(WriteBuffer):
         now: float,
         *,
         long_keys: LongKeys | None,
-        careful: bool = False,
+        reads_counters: bool = False,
     ) -> None:
         super().__init__(below, space, now)
         self.adds: dict[bytes, int] = {}
-        self._careful = careful
+        self._reads_counters = reads_counters
         # A long key is stored in front of its value: the server can't add to it.
-        self._longest = long_keys.whole if long_keys is not None else 1 << 62
+        self._max_added_key_bytes = long_keys.whole if long_keys is not None else 1 << 62
 
     # --- reading ---------------------------------------------------------------------------------
 
@@ -121,7 +121,7 @@ class Writes(WriteBuffer):
 
     def add(self, key: bytes, delta: int) -> None:
         key, _ = check_pair(key, b"", self.space)
-        if self._careful or len(key) >= self._longest or self.has_read(key):
+        if self._reads_counters or len(key) >= self._max_added_key_bytes or self.has_read(key):
             super().add(key, delta)
             return
         if MIN_COUNTER <= self._pending(key) + delta <= MAX_COUNTER:

@@ -18,7 +18,7 @@ from holdfast.engine.remote.protocol import (
     Row,
     SingleReadSession,
 )
-from holdfast.engine.remote.read_cache import GuessedTooLong, Leads, ReadCache
+from holdfast.engine.remote.read_cache import GuessingEnded, ReadCache, Rows
 from holdfast.engine.remote.reconnector import Reconnector
 from holdfast.errors import StoreForked, ViewOnlyReads
 from holdfast.limits import MAX_PREFETCH_HINTS, MAX_REMEMBERED_VALUE_BYTES
@@ -42,8 +42,8 @@ class Views:
         self.reconnector = reconnector
         self.counts = counts
         self.clock = clock
-        self.unread: dict[int, ViewSession] = {}
-        self.leads: Leads = {}
+        self.without_snapshot: dict[int, ViewSession] = {}
+        self.prefetch_hints: Rows = {}
         self._single: set[str] = set()  # kinds of reads that needed only one fetch
 
     def open(self, space: bytes, guard: Guard | None) -> "RemoteView":
@@ -55,7 +55,7 @@ class Views:
         if kind in self._single:
             try:
                 return self._read_once(work, space, guard)
-            except GuessedTooLong:  # it read more than was predicted
+            except GuessingEnded:  # it read more than was predicted
                 self._single.discard(kind)
         view = RemoteView(self, space, guard)
         with view as reader:
@@ -69,7 +69,9 @@ class Views:
         """Runs `work` on the answer to one fetch."""
         self.reconnector.refuse_unusable()
         session = cast(BackendSession, SingleFetch(self, space))
-        seen = ReadCache(session, space, self.clock(), leads=self.leads, at_once=True)
+        seen = ReadCache(
+            session, space, self.clock(), prefetch_hints=self.prefetch_hints, at_once=True
+        )
         result = self._run(work, self.reader(seen, guard), seen)
         self._learn(seen)
         return result
@@ -78,7 +80,7 @@ class Views:
         """Runs `work`, first on the rows that led earlier reads to others; at the first row that is
         not among them all are fetched. If they are what they were, the run goes on; if not, it is
         made again."""
-        if self.leads:
+        if self.prefetch_hints:
             seen.begin_run(guessing=True)
             result = _guess(work, reader, seen)
             if result is not _NOTHING:
@@ -95,24 +97,24 @@ class Views:
 
     def _learn(self, seen: ReadCache) -> None:
         """Remembers the rows that told what to fetch next."""
-        leads = self.leads
+        prefetch_hints = self.prefetch_hints
         for key, row in seen.first.items():
-            if seen.fetches > 1 or key in leads:
+            if seen.fetches > 1 or key in prefetch_hints:
                 if row is not None and len(row.value) > MAX_REMEMBERED_VALUE_BYTES:
-                    leads.pop(key, None)
+                    prefetch_hints.pop(key, None)
                 else:
-                    leads[key] = row
-        if len(leads) > MAX_PREFETCH_HINTS:
-            self.leads = {}
+                    prefetch_hints[key] = row
+        if len(prefetch_hints) > MAX_PREFETCH_HINTS:
+            self.prefetch_hints = {}
 
-    def fix(self, space: bytes) -> None:
+    def take_snapshots(self, space: bytes) -> None:
         """Makes open views take their snapshots before a commit of this process: a view takes its
         snapshot with its first read, which saves a round trip, but one that was opened before a
         commit must not see it."""
-        if self.unread:
-            for view in list(self.unread.values()):
+        if self.without_snapshot:
+            for view in list(self.without_snapshot.values()):
                 if view.space.startswith(space) or space.startswith(view.space):
-                    view.fix()
+                    view.take_snapshot()
 
 
 class RemoteView:
@@ -129,7 +131,9 @@ class RemoteView:
         views = self._views
         views.reconnector.refuse_unusable()
         self._session = ViewSession(views, self._space)
-        self.seen = ReadCache(self._session, self._space, views.clock(), leads=views.leads)
+        self.seen = ReadCache(
+            self._session, self._space, views.clock(), prefetch_hints=views.prefetch_hints
+        )
         return views.reader(self.seen, self._guard)
 
     def __exit__(self, *exc: object) -> None:
@@ -196,9 +200,9 @@ class ViewSession:
         self._views = views
         self.space = space
         self._session: BackendSession | None = None
-        self._lock = threading.Lock()  # the snapshot may be fixed by a thread that commits
+        self._lock = threading.Lock()  # a thread that commits may take the snapshot
         self._closed = False
-        views.unread[id(self)] = self
+        views.without_snapshot[id(self)] = self
 
     def fetch(
         self, keys: Sequence[bytes], pages: Sequence[RangeRead]
@@ -215,7 +219,7 @@ class ViewSession:
         except ConnectionLost as error:
             raise views.reconnector.explain(error) from error
 
-    def fix(self) -> None:
+    def take_snapshot(self) -> None:
         """Takes the snapshot, if there was none yet."""
         with self._lock:
             if self._session is None and not self._closed:
@@ -233,7 +237,7 @@ class ViewSession:
             session.close()
             raise
         self._session = session
-        self._views.unread.pop(id(self), None)
+        self._views.without_snapshot.pop(id(self), None)
         return found
 
     def commit(self, commit: Commit) -> Committed:
@@ -243,7 +247,7 @@ class ViewSession:
         """Does nothing: each reply to a view was confirmed."""
 
     def close(self) -> None:
-        self._views.unread.pop(id(self), None)
+        self._views.without_snapshot.pop(id(self), None)
         if isinstance(self._views.reconnector.unusable, StoreForked):
             return
         with self._lock:
@@ -258,7 +262,7 @@ def _guess(work: Callable[[Reader], Any], reader: Reader, seen: ReadCache) -> An
     known how what it has asked for really is."""
     try:
         result = work(reader)
-    except GuessedTooLong:
+    except GuessingEnded:
         if seen.guessing:
             seen.fetch_missed()
         return _NOTHING

@@ -33,7 +33,7 @@ class ValkeyBackend:
         self.names = StoreNames(address.store)
         self.patience = address.patience
         self._address = address
-        self._places: dict[bytes, SpaceState] = {}
+        self._states: dict[bytes, SpaceState] = {}
         self.servers = Servers(address, patience=min(address.patience, _RESEND_SECONDS))
         try:
             self.waits = durabilities.settle(self.servers, address, durability)
@@ -44,53 +44,53 @@ class ValkeyBackend:
             raise
 
     def session(self, space: bytes) -> BackendSession:
-        return SpaceSession(self, self.place(space)) if space else WholeSession(self)
+        return SpaceSession(self, self.state_of(space)) if space else WholeSession(self)
 
     def turn_session(
         self, space: bytes, contended: Sequence[bytes], *, exclusive: bool = False
     ) -> BackendSession:
         if not space:
             return WholeSession(self)
-        return SpaceSession(self, self.place(space), exclusive=exclusive, contended=contended)
+        return SpaceSession(self, self.state_of(space), exclusive=exclusive, contended=contended)
 
     # --- spaces ----------------------------------------------------------------------------------
 
-    def place(self, space: bytes) -> SpaceState:
-        place = self._places.get(space)
-        return place or self._places.setdefault(space, SpaceState(self._address.store, space))
+    def state_of(self, space: bytes) -> SpaceState:
+        state = self._states.get(space)
+        return state or self._states.setdefault(space, SpaceState(self._address.store, space))
 
     def spaces(self) -> list[bytes]:
         """Returns the prefixes of all spaces that were ever written to, in order."""
-        [spaces] = self._ask(self.place(b"").slot, [("SMEMBERS", self.names.spaces)])
+        [spaces] = self._ask(self.state_of(b"").slot, [("SMEMBERS", self.names.spaces)])
         return sorted(spaces)
 
-    def register(self, place: SpaceState) -> None:
+    def register(self, state: SpaceState) -> None:
         """Adds a space to the list of all spaces before anything is written to it. The list may
         lose its end in a failover, so this is repeated after each. Costs 1 round trip then, or
         none."""
         changes = self.servers.changes
-        if place.registered_at != changes:
-            command = ("SADD", self.names.spaces, place.space)
-            self._ask(self.place(b"").slot, [command, *self.waits.commands])
-            place.registered_at = changes
+        if state.registered_at != changes:
+            command = ("SADD", self.names.spaces, state.space)
+            self._ask(self.state_of(b"").slot, [command, *self.waits.commands])
+            state.registered_at = changes
 
-    def ask_places(
-        self, places: Sequence[SpaceState], make: Callable[[SpaceState], Command]
+    def ask_spaces(
+        self, states: Sequence[SpaceState], make: Callable[[SpaceState], Command]
     ) -> list[Any]:
-        """Returns the reply to one command for each place: one round trip for those of a server."""
+        """Returns the reply to one command for each state: one round trip for those of a server."""
         by_host: dict[Host, list[SpaceState]] = {}
-        for place in places:
-            by_host.setdefault(self.servers.host_of(place.slot), []).append(place)
+        for state in states:
+            by_host.setdefault(self.servers.host_of(state.slot), []).append(state)
         replies: dict[bytes, Any] = {}
         for group in by_host.values():
             for first in range(0, len(group), _BATCH):
                 part = group[first : first + _BATCH]
-                found = self._ask(part[0].slot, [make(place) for place in part])
-                for place, reply in zip(part, found, strict=True):
+                found = self._ask(part[0].slot, [make(state) for state in part])
+                for state, reply in zip(part, found, strict=True):
                     if isinstance(reply, ResponseError):  # it has moved, or the like
-                        [reply] = self._ask(place.slot, [make(place)])
-                    replies[place.space] = reply
-        return [replies[place.space] for place in places]
+                        [reply] = self._ask(state.slot, [make(state)])
+                    replies[state.space] = reply
+        return [replies[state.space] for state in states]
 
     def _ask(self, slot: int, commands: Sequence[Command]) -> list[Any]:
         try:
@@ -100,7 +100,7 @@ class ValkeyBackend:
 
     def _check_format(self) -> None:
         name = self.names.format
-        _, found = self._ask(self.place(b"").slot, [("SET", name, FORMAT, "NX"), ("GET", name)])
+        _, found = self._ask(self.state_of(b"").slot, [("SET", name, FORMAT, "NX"), ("GET", name)])
         if isinstance(found, ResponseError):
             raise explain(found, self.name)
         if found != b"%d" % FORMAT:
@@ -126,10 +126,10 @@ class ValkeyBackend:
         """Compares the keys in order with those that have values, a thousand at a time."""
         found: list[str] = []
         for space in self.spaces():
-            place, begin = self.place(space), b""
+            state, begin = self.state_of(space), b""
             while True:
-                command = ("FCALL_RO", function("check"), 4, *place.names.read, begin)
-                [[begin, sentences]] = self._ask(place.slot, [command])
+                command = ("FCALL_RO", function("check"), 4, *state.names.read, begin)
+                [[begin, sentences]] = self._ask(state.slot, [command])
                 found += [f"space {space!r}: {line.decode(errors='replace')}" for line in sentences]
                 if not begin:
                     break
@@ -141,14 +141,14 @@ class ValkeyBackend:
             return
         by_host: dict[Host, SpaceState] = {}
         for space in self.spaces():
-            place = self.place(space)
-            by_host.setdefault(self.servers.host_of(place.slot), place)
-        for place in by_host.values():
+            state = self.state_of(space)
+            by_host.setdefault(self.servers.host_of(state.slot), state)
+        for state in by_host.values():
             # A server waits for what came over the same link, and all before it: so a write first.
-            mark = ("SET", place.names.mark, 1, "PX", 1)
+            mark = ("SET", state.names.mark, 1, "PX", 1)
             synced = 0
             while not synced:
-                _, reply = self._ask(place.slot, [mark, ("WAITAOF", 1, 0, 2_000)])
+                _, reply = self._ask(state.slot, [mark, ("WAITAOF", 1, 0, 2_000)])
                 if isinstance(reply, ResponseError):
                     raise explain(reply, self.name)
                 synced = reply[0]
@@ -161,14 +161,14 @@ class ValkeyBackend:
 
     def stats(self) -> dict[str, int]:
         """Figures of the store, over all servers."""
-        places = [self.place(space) for space in self.spaces()]
-        keys = self.ask_places(places, lambda place: ("ZCARD", place.names.keys))
-        commits = self.ask_places(places, lambda place: ("HGET", place.names.state, "version"))
+        states = [self.state_of(space) for space in self.spaces()]
+        keys = self.ask_spaces(states, lambda state: ("ZCARD", state.names.keys))
+        commits = self.ask_spaces(states, lambda state: ("HGET", state.names.state, "version"))
         slots = self.servers.first_slots()
         memory = [self._ask(slot, [("INFO", "memory")])[0] for slot in slots]
         return {
             "keys": sum(keys),
-            "spaces": len(places),
+            "spaces": len(states),
             "commits": sum(int(number or 0) for number in commits),
             "servers": len(slots),
             "memory_bytes": sum(_figure(text, b"used_memory:") for text in memory),

@@ -39,10 +39,10 @@ class Listener:
         self._lock = threading.Lock()
         self._connections: dict[Host, ServerConnection] = {}
         self._changes = -1  # of the servers, when the links were made
-        self._said: dict[bytes, int] = {}  # space -> the last version whose notices were heard
-        self._heard: deque[list[Notice]] = deque()
-        self._bytes = 0  # of what is in `_heard`
-        self._count = 0  # of all that was ever in `_heard`
+        self._versions: dict[bytes, int] = {}  # space -> the last version whose notices were heard
+        self._received: deque[list[Notice]] = deque()
+        self._bytes = 0  # of what is in `_received`
+        self._count = 0  # of all that was ever in `_received`
         self._lost = 0  # commits whose notices can't be had any more
         self._closed = False
 
@@ -56,8 +56,8 @@ class Listener:
         with self._lock:
             self._catch_up()
             behind = self._count - place[0]
-            forgotten = max(0, behind - len(self._heard)) + self._lost - place[1]
-            recent = list(self._heard)[-behind:] if behind else []
+            forgotten = max(0, behind - len(self._received)) + self._lost - place[1]
+            recent = list(self._received)[-behind:] if behind else []
             return (self._count, self._lost), forgotten, [n for notices in recent for n in notices]
 
     def listen(self, wake: Callable[[], None], stopped: threading.Event) -> None:
@@ -138,31 +138,31 @@ class Listener:
             return True
         if message[0] == b"message":
             version, before, notices = message[2].split(b" ", 2)
-            self._hear(host, int(version), int(before), _NOTICES.decode(notices))
+            self._accept(host, int(version), int(before), _NOTICES.decode(notices))
         return False
 
-    def _hear(self, host: Host, version: int, before: int, notices: list[Notice]) -> None:
+    def _accept(self, host: Host, version: int, before: int, notices: list[Notice]) -> None:
         space = notices[0].space
-        place = self._backend.place(space)
-        if self._backend.servers.host_of(place.slot) != host:
+        state = self._backend.state_of(space)
+        if self._backend.servers.host_of(state.slot) != host:
             return  # passed on by a server that does not hold the space
-        known = self._said.get(space, 0)
+        known = self._versions.get(space, 0)
         if version <= known:
             return  # it was in the log, which was read after it had been sent
         if before > known:
             self._ask_for_missing([space])  # and for this one with them
             return
-        self._said[space] = version
+        self._versions[space] = version
         self._keep(notices)
 
     def _keep(self, notices: list[Notice]) -> None:
-        self._heard.append(notices)
+        self._received.append(notices)
         self._count += 1
         self._bytes += sum([bytes_of(notice) for notice in notices])
-        while len(self._heard) > 1 and (
-            len(self._heard) > KEPT_NOTICE_COMMITS or self._bytes > KEPT_NOTICE_BYTES
+        while len(self._received) > 1 and (
+            len(self._received) > KEPT_NOTICE_COMMITS or self._bytes > KEPT_NOTICE_BYTES
         ):
-            self._bytes -= sum([bytes_of(notice) for notice in self._heard.popleft()])
+            self._bytes -= sum([bytes_of(notice) for notice in self._received.popleft()])
 
     # --- connecting ------------------------------------------------------------------------------
 
@@ -186,26 +186,26 @@ class Listener:
 
     def _learn_versions(self, spaces: list[bytes]) -> None:
         """Learns the version of each space when the first subscriber listens."""
-        places = [self._backend.place(space) for space in spaces]
-        replies = self._backend.ask_places(
-            places, lambda place: ("HGET", place.names.state, "said")
+        states = [self._backend.state_of(space) for space in spaces]
+        replies = self._backend.ask_spaces(
+            states, lambda state: ("HGET", state.names.state, "said")
         )
         for space, reply in zip(spaces, replies, strict=True):
-            self._said[space] = int(reply or 0)
+            self._versions[space] = int(reply or 0)
 
     def _ask_for_missing(self, spaces: list[bytes]) -> None:
         """Reads from the logs what was not heard."""
-        places = [self._backend.place(space) for space in spaces]
-        replies = self._backend.ask_places(
-            places,
-            lambda place: (
-                *("FCALL_RO", function("heard"), 2, place.names.state, place.names.log),
-                self._said.get(place.space, 0),
+        states = [self._backend.state_of(space) for space in spaces]
+        replies = self._backend.ask_spaces(
+            states,
+            lambda state: (
+                *("FCALL_RO", function("heard"), 2, state.names.state, state.names.log),
+                self._versions.get(state.space, 0),
             ),
         )
         for space, (said, unknown, found) in zip(spaces, replies, strict=True):
             self._lost += unknown
-            self._said[space] = int(said)
+            self._versions[space] = int(said)
             for notices in found:
                 self._keep(_NOTICES.decode(notices))
 

@@ -25,7 +25,7 @@ from holdfast.engine.valkey.connections import (
 from holdfast.errors import HoldfastError, NotAuthenticated, StoreClosed, StoreFull, StoreUnusable
 
 SLOTS: Final = 16_384
-_PASSING: Final = (
+_TRANSIENT_ERRORS: Final = (
     *("TRYAGAIN", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "READONLY", "BUSY", "NOREPLICAS"),
     *("UNBLOCKED", "Valkey is loading", "Redis is loading", "You can't write against a read only"),
 )
@@ -134,7 +134,7 @@ class Servers:
         if problem.startswith("MOVED "):
             self._refresh(self._looks, lost=False)
             return True
-        if problem.startswith(_PASSING):
+        if problem.startswith(_TRANSIENT_ERRORS):
             return False
         if sent:  # an answer to the first message was lost, and it may have been another one
             raise NoReply(problem, sent=True)

@@ -49,21 +49,24 @@ if TYPE_CHECKING:
     from holdfast.engine.valkey.backend import ValkeyBackend
 
 _PAGE_BYTES: Final = 4 * 1024 * 1024  # a server is not kept from others for longer than this takes
-_LASTING_SECONDS: Final = 1.0  # a session of this age has its moment kept in the log
+_LONG_SESSION_SECONDS: Final = 1.0  # a session of this age has its moment kept in the log
 _KEPT_MS: Final = 120_000
 _KEEP_AGAIN_SECONDS: Final = 30.0
 _CLAIM_MS: Final = int(CLAIM_SECONDS * 1000)
 _PROMISE_MS: Final = 50  # a session that waits for its claim asks more often than that
 _FIRST_CLAIM_PAUSE: Final = 0.0005
-_LONGEST_CLAIM_PAUSE: Final = 0.001  # beside 8 processes 8 ms gave 0.6 of the commits, 0.5 ms 0.9
+_MAX_CLAIM_PAUSE: Final = 0.001  # beside 8 processes 8 ms gave 0.6 of the commits, 0.5 ms 0.9
 _VERSION: Final = 1  # rows have none of their own: the log knows what was changed
 
 Pairs = list[tuple[bytes, Row]]
 
 
-class Lane:
-    """A lane of commits: one at a time, each with the next number, so that a server recognises the
-    last one when it is sent again."""
+class CommitSequence:
+    """Numbers the commits of one session after another.
+
+    A server recognises the last commit of a sequence when it is sent again. So a sequence has one
+    commit at a time.
+    """
 
     __slots__ = ("id", "number")
 
@@ -73,23 +76,23 @@ class Lane:
 
 
 class SpaceState:
-    """The slot of a space, and the lanes on which this process commits to it."""
+    """The slot of a space, and the sequences that number the commits of this process to it."""
 
     def __init__(self, store: str, space: bytes) -> None:
         self.space = space
         self.names = SpaceKeyNames(store, space)
         self.slot = slot_of(self.names.tag)
         self.registered_at = -1  # the change of the servers for which the space was registered
-        self._lanes: list[Lane] = []
+        self._sequences: list[CommitSequence] = []
         self._lock = threading.Lock()
 
-    def take_lane(self) -> Lane:
+    def take_sequence(self) -> CommitSequence:
         with self._lock:
-            return self._lanes.pop() if self._lanes else Lane()
+            return self._sequences.pop() if self._sequences else CommitSequence()
 
-    def give_back(self, lane: Lane) -> None:
+    def give_back(self, sequence: CommitSequence) -> None:
         with self._lock:
-            self._lanes.append(lane)
+            self._sequences.append(sequence)
 
 
 class SpaceSession:
@@ -100,17 +103,17 @@ class SpaceSession:
     def __init__(
         self,
         backend: "ValkeyBackend",
-        place: SpaceState,
-        along: Command | None = None,
+        state: SpaceState,
+        extra_command: Command | None = None,
         *,
         exclusive: bool = False,
         contended: Sequence[bytes] = (),
     ) -> None:
-        self._ask_along = along  # something else of the same slot, asked for with the first read
-        self.along: Any = None  # and its reply
+        self._extra_command = extra_command  # for the same slot, sent with the first read
+        self.extra_reply: Any = None  # the reply to it
         self._backend = backend
         self._servers: Servers = backend.servers
-        self._place = place
+        self._state = state
         self._first: tuple[bytes, bytes] | None = None  # version and id of the snapshot
         self._seen: tuple[bytes, bytes] = (b"", b"")  # the same of the newest answer
         self._old: dict[bytes, bytes | None] = {}  # what has been changed since, as it was
@@ -120,8 +123,8 @@ class SpaceSession:
         self._changed: RemoteChanges | None = None  # by others, from there to the snapshot
         self._exclusive = exclusive  # whether it claims its space before it reads
         # The leases and tokens of the turns that it waits for before it reads.
-        self._turns = [name for key in sorted(contended) for name in place.names.turn(key)]
-        self._lane: Lane | None = None  # on which it has its turns, and has claimed its space
+        self._turns = [name for key in sorted(contended) for name in state.names.turn(key)]
+        self._sequence: CommitSequence | None = None  # that has its turns and its claim
         self.committed = False
 
     @property
@@ -141,12 +144,12 @@ class SpaceSession:
     def fetch_once(
         self, keys: Sequence[bytes], pages: Sequence[RangeRead]
     ) -> tuple[list[Row | None], list[Pairs]]:
-        if pages or not keys or self._ask_along is not None:
+        if pages or not keys or self._extra_command is not None:
             return self.fetch(keys, pages)
         # One command sees one moment by itself, for half of the processor time of a function.
         try:
             [values] = self._servers.ask(
-                self._place.slot, [("HMGET", self._place.names.values, *keys)]
+                self._state.slot, [("HMGET", self._state.names.values, *keys)]
             )
         except NoReply as problem:
             raise ConnectionLost(str(problem)) from problem
@@ -164,7 +167,7 @@ class SpaceSession:
     def _read(
         self, keys: Sequence[bytes], pages: Sequence[RangeRead]
     ) -> tuple[list[Any], list[Any]]:
-        names = self._place.names
+        names = self._state.names
         since, self._since = self._since, None
         moment = (*self._seen, b"1") if since is None else (*since, b"0")
         arguments = (*moment, *_questions(keys, pages))
@@ -172,7 +175,7 @@ class SpaceSession:
         try:
             reply, *more = self._ask([command, *self._snapshot_command()])
         except NoReply as problem:
-            self._lane = None  # a claim ends by itself: `close` need not look for a lost server
+            self._sequence = None  # a claim ends by itself: `close` need not look for a lost server
             raise ConnectionLost(str(problem)) from problem
         version, id, changes, *rest = reply
         if changes is None:
@@ -181,27 +184,27 @@ class SpaceSession:
             self._changed = _changed(*changes)
         else:
             for changed, _, old in changes:
-                self._put_back(changed, old)
+                self._note_old_values(changed, old)
         self._seen = (version, id)
         if self._first is None:
             self._first = self._seen
-            self._keep_at = time.monotonic() + _LASTING_SECONDS
-            self.along = more[0] if more else None
+            self._keep_at = time.monotonic() + _LONG_SESSION_SECONDS
+            self.extra_reply = more[0] if more else None
         return rest[0], rest[1]
 
     def _ask(self, commands: Sequence[Command]) -> list[Any]:
         """Returns the replies; the first time, it waits for others before it asks."""
         if self._first is not None or not (self._exclusive or self._turns):
-            return self._servers.ask(self._place.slot, commands)
-        self._lane = self._place.take_lane()
+            return self._servers.ask(self._state.slot, commands)
+        self._sequence = self._state.take_sequence()
         replies = self._ask_in_turn(commands) if self._turns else []
         return self._claim_and_ask(commands) if self._exclusive else replies
 
     def _ask_in_turn(self, commands: Sequence[Command]) -> list[Any]:
         """Waits for its turn, and returns the replies. It does not wait for ever: its commit is
         checked in any case."""
-        assert self._lane is not None  # just taken
-        turns, lease = self._turns, (self._lane.id, _CLAIM_MS)
+        assert self._sequence is not None  # just taken
+        turns, lease = self._turns, (self._sequence.id, _CLAIM_MS)
         take: Command = ("FCALL", function("turn"), len(turns), *turns, *lease)
         end = time.monotonic() + MAX_CLAIM_WAIT_SECONDS
         waiting = 1  # the number of the turn that is waited for
@@ -210,7 +213,7 @@ class SpaceSession:
             offer: Command = ("FCALL", function("offer"), 2, *lease_and_token, _PROMISE_MS)
             wait: Command = ("BLPOP", lease_and_token[1], str(CLAIM_SECONDS))
             asked = [offer, wait, take, *commands]
-            _, token, waiting, *replies = self._servers.ask(self._place.slot, asked)
+            _, token, waiting, *replies = self._servers.ask(self._state.slot, asked)
             for reply in (token, waiting, replies[0]):
                 if isinstance(reply, ResponseError):
                     raise ConnectionLost(str(reply))
@@ -220,13 +223,13 @@ class SpaceSession:
     def _claim_and_ask(self, commands: Sequence[Command]) -> list[Any]:
         """Claims the space, so that no one else can commit to it, and returns the replies. It does
         not wait for ever for the claim: without it, its commit may conflict like any other."""
-        lane = self._lane
-        assert lane is not None  # just taken
-        names, times = self._place.names, (_CLAIM_MS, _PROMISE_MS)
-        claim: Command = ("FCALL", function("claim"), 1, names.state, lane.id, *times)
+        sequence = self._sequence
+        assert sequence is not None  # just taken
+        names, times = self._state.names, (_CLAIM_MS, _PROMISE_MS)
+        claim: Command = ("FCALL", function("claim"), 1, names.state, sequence.id, *times)
         pauses = _pauses(MAX_CLAIM_WAIT_SECONDS)
         while True:
-            left, *replies = self._servers.ask(self._place.slot, [claim, *commands])
+            left, *replies = self._servers.ask(self._state.slot, [claim, *commands])
             if isinstance(replies[0], ResponseError):
                 raise ConnectionLost(str(replies[0]))
             if not left or not next(pauses, False):
@@ -234,36 +237,36 @@ class SpaceSession:
 
     def _release(self) -> None:
         """Lets others commit again. If no server can be told, they wait until the claim ends."""
-        if self._lane is None:
+        if self._sequence is None:
             return
-        lane, self._lane = self._lane, None
-        commands = self._pass_turns_command(lane)
+        sequence, self._sequence = self._sequence, None
+        commands = self._pass_turns_command(sequence)
         if self._exclusive:
-            names = self._place.names
-            commands.append(("FCALL", function("release"), 1, names.state, lane.id))
+            names = self._state.names
+            commands.append(("FCALL", function("release"), 1, names.state, sequence.id))
         with suppress(NoReply, HoldfastError):
-            self._servers.ask(self._place.slot, commands)
-        self._place.give_back(lane)
+            self._servers.ask(self._state.slot, commands)
+        self._state.give_back(sequence)
 
-    def _pass_turns_command(self, lane: Lane) -> list[Command]:
+    def _pass_turns_command(self, sequence: CommitSequence) -> list[Command]:
         """Returns the command that passes its turns on, if it has any."""
         turns = self._turns
         if not turns:
             return []
-        return [("FCALL", function("pass"), len(turns), *turns, lane.id, _PROMISE_MS)]
+        return [("FCALL", function("pass"), len(turns), *turns, sequence.id, _PROMISE_MS)]
 
     def _snapshot_command(self) -> list[Command]:
         """Returns the command to send along with a read. The server keeps the
         snapshot of a long session."""
         if self._first is None:
-            return [] if self._ask_along is None else [self._ask_along]
+            return [] if self._extra_command is None else [self._extra_command]
         if time.monotonic() < self._keep_at:
             return []
         self._keep_at = time.monotonic() + _KEEP_AGAIN_SECONDS
-        names = self._place.names
+        names = self._state.names
         return [("FCALL", function("keep"), 2, names.state, names.views, _KEPT_MS, self._first[0])]
 
-    def _put_back(self, changed: bytes, old: bytes | None) -> None:
+    def _note_old_values(self, changed: bytes, old: bytes | None) -> None:
         """Notes what a commit has changed, as it was before."""
         if old is None:
             raise SnapshotLost("so much was changed at once that the server did not keep it")
@@ -298,14 +301,14 @@ class SpaceSession:
         first, last = bisect_left(self._old_keys, begin), bisect_left(self._old_keys, end)
         if first == last:
             return pairs
-        were = dict(pairs)
+        restored = dict(pairs)
         for key in self._old_keys[first:last]:
             value = self._old[key]
             if value is None:
-                were.pop(key, None)
+                restored.pop(key, None)
             else:
-                were[key] = Row(value, _VERSION)
-        return sorted(were.items(), reverse=page.reverse)
+                restored[key] = Row(value, _VERSION)
+        return sorted(restored.items(), reverse=page.reverse)
 
     # --- committing ------------------------------------------------------------------------------
 
@@ -355,20 +358,20 @@ class SpaceSession:
                 "fit into a message",
                 hint="Write them in several transactions.",
             )
-        self._backend.register(self._place)
-        lane, self._lane = self._lane or self._place.take_lane(), None
-        lane.number += 1
+        self._backend.register(self._state)
+        sequence, self._sequence = self._sequence or self._state.take_sequence(), None
+        sequence.number += 1
         try:
-            message = (*self._message(commit, lane, place), *asked)
-            reply = self._send(message, self._pass_turns_command(lane))
+            message = (*self._message(commit, sequence, place), *asked)
+            reply = self._send(message, self._pass_turns_command(sequence))
         except NoReply as problem:
-            if problem.sent:  # the lane is not used again: its last number is open
-                raise Unsettled(lambda: self._settle(lane)) from problem
-            self._place.give_back(lane)
+            if problem.sent:  # the sequence is not used again: its last number is open
+                raise Unsettled(lambda: self._settle(sequence)) from problem
+            self._state.give_back(sequence)
             raise ConnectionLost(str(problem)) from problem
         except KeyboardInterrupt as interrupt:
-            raise Unsettled(lambda: self._settle(lane)) from interrupt
-        self._place.give_back(lane)
+            raise Unsettled(lambda: self._settle(sequence)) from interrupt
+        self._state.give_back(sequence)
         _check_confirmed(reply)
         return reply
 
@@ -380,17 +383,17 @@ class SpaceSession:
         versions in a log, for a while."""
         self._release()
 
-    def _message(self, commit: Commit, lane: Lane, place: Any) -> Command:
-        names = self._place.names
+    def _message(self, commit: Commit, sequence: CommitSequence, place: Any) -> Command:
+        names = self._state.names
         grows = bool(commit.puts or commit.adds or commit.notices)
         ranges = [bound for walked in commit.ranges for bound in (walked.begin, walked.end)]
         return (
             "FCALL",
             function("commit" if grows else "commit_less"),
             6,
-            *names.commit(lane.id),
-            lane.id,
-            lane.number,
+            *names.commit(sequence.id),
+            sequence.id,
+            sequence.number,
             *(place or (b"", b"")),
             pack_list(commit.keys),
             pack_list(ranges),
@@ -413,7 +416,7 @@ class SpaceSession:
         end = time.monotonic() + self._backend.patience
         pauses = _pauses(CLAIM_SECONDS)
         while True:
-            replies = self._servers.ask(self._place.slot, [command, *then, *waits.commands])
+            replies = self._servers.ask(self._state.slot, [command, *then, *waits.commands])
             reply, waited = replies[0], replies[1 + len(then) :]
             if reply[0] == b"claimed":
                 if next(pauses, False):
@@ -427,12 +430,12 @@ class SpaceSession:
                     hint="Check that all replicas are running; read before you write it again.",
                 )
 
-    def _settle(self, lane: Lane) -> bool:
-        names = self._place.names.commit(lane.id)
-        command: Command = ("FCALL", function("settle"), 6, *names, lane.id, lane.number)
+    def _settle(self, sequence: CommitSequence) -> bool:
+        names = self._state.names.commit(sequence.id)
+        command: Command = ("FCALL", function("settle"), 6, *names, sequence.id, sequence.number)
         waits = self._backend.waits
         try:
-            reply, *waited = self._servers.ask(self._place.slot, [command, *waits.commands])
+            reply, *waited = self._servers.ask(self._state.slot, [command, *waits.commands])
         except NoReply as problem:
             raise ConnectionLost(str(problem)) from problem
         if reply and not waits.are_met(waited):
@@ -445,7 +448,7 @@ def _pauses(seconds: float) -> Iterator[bool]:
     end, pause = time.monotonic() + seconds, _FIRST_CLAIM_PAUSE
     while time.monotonic() < end:
         time.sleep(pause * random.uniform(0.5, 1))
-        pause = min(2 * pause, _LONGEST_CLAIM_PAUSE)
+        pause = min(2 * pause, _MAX_CLAIM_PAUSE)
         yield True
 
 

@@ -24,7 +24,9 @@ class WholeSession:
     def __init__(self, backend: "ValkeyBackend") -> None:
         self._backend = backend
         # The list of all spaces comes along with the first answer.
-        self._root = SpaceSession(backend, backend.place(b""), ("SMEMBERS", backend.names.spaces))
+        self._root = SpaceSession(
+            backend, backend.state_of(b""), ("SMEMBERS", backend.names.spaces)
+        )
         self._spaces: list[bytes] | None = None  # in order
         self._sessions: dict[bytes, SpaceSession] = {}
         self.committed = False
@@ -89,14 +91,14 @@ class WholeSession:
 
     def _others(self) -> list[bytes]:
         if self._spaces is None:
-            listed = self._root.along
+            listed = self._root.extra_reply
             spaces = self._backend.spaces() if listed is None else sorted(listed)
             self._spaces = [space for space in spaces if space]
         return self._spaces
 
     def _session(self, space: bytes) -> SpaceSession:
         if space not in self._sessions:
-            self._sessions[space] = SpaceSession(self._backend, self._backend.place(space))
+            self._sessions[space] = SpaceSession(self._backend, self._backend.state_of(space))
         return self._sessions[space]
 
     def _refuse_others(self, keys: Iterable[bytes], ranges: Iterable[tuple[bytes, bytes]]) -> None:
