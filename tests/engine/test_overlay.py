@@ -17,6 +17,7 @@ from holdfast.engine import open_engine
 from holdfast.engine.contract import Engine, Notice, Transaction, read_counter
 from holdfast.engine.lmdb import flusher, overlay
 from holdfast.engine.lmdb.log_lease import DEFERRING, PASSING
+from holdfast.engine.lmdb.redo_log import RedoLog, Writes
 from holdfast.errors import StoreForked, StoreFull, ViewOnlyReads
 from holdfast.limits import (
     MAX_CLEARED_IN_OVERLAY,
@@ -277,6 +278,29 @@ def test_large_and_small_transactions_keep_their_order(engine: Engine) -> None:
             b"l" * (MAX_DEFERRED_BYTES + 1),
             b"m" * (MAX_DEFERRED_BYTES // 2),
         ]
+
+
+def test_a_large_value_is_not_encoded_for_the_log(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorded: list[Writes] = []
+    record = RedoLog.record
+
+    def noted(log: RedoLog, writes: Writes) -> bytes:
+        recorded.append(writes)
+        return record(log, writes)
+
+    monkeypatch.setattr(RedoLog, "record", noted)
+    large = b"l" * (MAX_DEFERRED_BYTES + 1)
+
+    put(engine, b"small", b"s")
+    put(engine, b"large", large)
+    outcomes = engine.transact_many(
+        [lambda tx: tx.put(b"first", b"f"), lambda tx: tx.put(b"second", large)]
+    )
+
+    assert recorded == [{b"small": b"s"}]
+    assert [outcome.error for outcome in outcomes] == [None, None]
 
 
 def test_a_transaction_reads_what_was_flushed_and_what_went_to_lmdb_directly_since(

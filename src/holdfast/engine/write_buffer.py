@@ -12,7 +12,13 @@ from typing import Final
 
 from holdfast.engine.contract import COUNTER, Notice, Reader
 from holdfast.errors import BadInput, KeyTooLong, NotACounter, OutsideSpace, ValueTooLarge
-from holdfast.limits import MAX_COUNTER, MAX_KEY_BYTES, MAX_VALUE_BYTES, MIN_COUNTER
+from holdfast.limits import (
+    MAX_COUNTER,
+    MAX_DEFERRED_BYTES,
+    MAX_KEY_BYTES,
+    MAX_VALUE_BYTES,
+    MIN_COUNTER,
+)
 
 Pair = tuple[bytes, bytes]
 Range = tuple[bytes, bytes]
@@ -40,6 +46,7 @@ class WriteBuffer:
         "_keys",
         "cleared",
         "deletes",
+        "has_large",
         "notices",
         "now",
         "space",
@@ -52,6 +59,7 @@ class WriteBuffer:
         self.now = now
         self.written: dict[bytes, bytes | None] = {}
         self.deletes = False  # whether `written` holds keys that were deleted
+        self.has_large = False  # whether a value was put that waits for no other commits
         self.cleared = NOTHING_CLEARED
         self.notices: list[Notice] = []
         self._keys = NO_KEYS  # of `written`, in order; the newest may still be missing
@@ -179,6 +187,8 @@ class WriteBuffer:
             or not key
         ):
             key, value = check_pair(key, value, self.space)
+            if len(value) > MAX_DEFERRED_BYTES:
+                self.has_large = True
         self.written[key] = value
 
     def put_all(self, pairs: dict[bytes, bytes], *, checked: bool = False) -> None:
@@ -256,6 +266,8 @@ class WriteBuffer:
             self.clear(begin, end)
         if other.deletes:
             self.deletes = True
+        if other.has_large:
+            self.has_large = True
         self.written.update(other.written)
 
 

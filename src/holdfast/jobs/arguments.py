@@ -156,7 +156,7 @@ def check_bytes(data: bytes, what: str) -> bytes:
     if (size := len(data)) > MAX_JOB_DATA_BYTES:
         raise JobTooLarge(f"{what} has {size} bytes, at most {MAX_JOB_DATA_BYTES} fit")
     # The depth is at most the number of opening brackets, and most texts have few.
-    if data.count(b"[") + data.count(b"{") > MAX_JOB_DATA_DEPTH and (
+    if (_has_many(data, b"[") or _has_many(data, b"{")) and (
         (depth := _depth(data)) > MAX_JOB_DATA_DEPTH
     ):
         raise JobTooLarge(
@@ -164,6 +164,20 @@ def check_bytes(data: bytes, what: str) -> bytes:
             hint="Make it flatter, or carry it as a text.",
         )
     return data
+
+
+def _has_many(data: bytes, bracket: bytes) -> bool:
+    """Returns whether a bracket occurs so often that the depth has to be counted.
+
+    Looking for a few of them takes a tenth of the time of counting all, which holds the interpreter
+    for 6 ms if there are 8 MB.
+    """
+    at = -1
+    for _ in range(MAX_JOB_DATA_DEPTH // 2 + 1):
+        at = data.find(bracket, at + 1)
+        if at < 0:
+            return False
+    return True
 
 
 def _depth(data: bytes) -> int:

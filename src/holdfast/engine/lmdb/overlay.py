@@ -179,7 +179,12 @@ class Overlay:
         with self._lock:
             try:
                 base = self._unflushed.base
-                if lease.state is DEFERRING and writes and not tx.cleared and base is not None:
+                if (
+                    lease.state is DEFERRING
+                    and writes
+                    and not (tx.cleared or tx.has_large)
+                    and base is not None
+                ):
                     record = log.record(writes)
                     size = len(record)
                     if (
@@ -219,7 +224,8 @@ class Overlay:
             return self._disk_wait.publish(self._unflushed.base, publish, self._write)
         shared = self._lease.state is PASSING
         base = self._unflushed.open()
-        if tx.cleared or self._lease.state is FAILED or base is None:
+        # Not even encoded for the log if it has a large value: that holds Python's lock for long.
+        if tx.cleared or tx.has_large or self._lease.state is FAILED or base is None:
             return self._commit_directly(tx, publish)
         if not writes and not shared:
             return self._defer(tx, base, None, publish) | self._flush_if_due(base)

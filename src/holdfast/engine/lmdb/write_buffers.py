@@ -89,6 +89,7 @@ class TransactionBuffer(WriteBuffer):
         self.now = now
         self.written = {}
         self.deletes = False
+        self.has_large = False
         self.cleared = NOTHING_CLEARED
         self.notices = []
         self._keys = NO_KEYS
