@@ -12,7 +12,7 @@ from holdfast.dashboard.page_request import PageRequest
 from holdfast.engine.contract import Notice
 from holdfast.errors import ServerBusy
 from holdfast.limits import LIVE_QUIET_SECONDS, LIVE_SECONDS, MAX_LIVE_STREAMS
-from holdfast.server.http_exchange import HttpResponse
+from holdfast.server.http_exchange import EVENT_STREAM, HttpResponse
 from holdfast.server.streams import next_or_none
 
 
@@ -34,7 +34,7 @@ def live(request: PageRequest) -> HttpResponse:
             hint="Close some of them; this page still updates when it is loaded again.",
         )
     headers = {"cache-control": "no-store"}
-    return HttpResponse(_changes(request), content_type="text/event-stream", headers=headers)
+    return HttpResponse(_changes(request), content_type=EVENT_STREAM, headers=headers)
 
 
 async def _changes(request: PageRequest) -> AsyncGenerator[bytes]:

@@ -324,7 +324,7 @@ class HttpApi:
     async def while_connected(self, request: HttpRequest, waiting: Coroutine[Any, Any, T]) -> T:
         """Waits for a result as long as the client stays connected and the server runs."""
         task = asyncio.ensure_future(waiting)
-        gone = asyncio.ensure_future(request.disconnected())
+        gone = asyncio.ensure_future(request.ended())
         stopped = asyncio.ensure_future(self.stopped.wait())
         try:
             await asyncio.wait({task, gone, stopped}, return_when=asyncio.FIRST_COMPLETED)

@@ -70,6 +70,9 @@ _STATUS_LINES: Final = {
 }
 # In the scope of a request: its body has arrived completely; see uvicorn_server.py.
 IS_WHOLE: Final = "holdfast.is_whole"
+# In the scope, too: the client has closed its side of the connection.
+HAS_ENDED: Final = "holdfast.has_ended"
+EVENT_STREAM: Final = "text/event-stream"
 
 
 class RequestIds:
@@ -221,6 +224,14 @@ class HttpRequest:
         while (await self._receive())["type"] != "http.disconnect":
             pass
 
+    async def ended(self) -> None:
+        """Returns once the client has disconnected, or closed its side of the connection: then it
+        still reads an answer, perhaps, but nothing shows whether it waits for one."""
+        has_ended = self._scope.get(HAS_ENDED)
+        while not (has_ended is not None and has_ended()):
+            if (await self._receive())["type"] == "http.disconnect":
+                return
+
     async def body(self, limit: int | None = None) -> bytes:
         """Returns the whole body, or raises `RequestTooLarge`."""
         limit = self._max_bytes if limit is None else min(limit, self._max_bytes)
@@ -335,7 +346,7 @@ async def send_response(
         await send({"type": "http.response.body", "body": b""})
     else:
         await _begin(response, send)
-        await _send_stream(request, body, send, turns)
+        await _send_stream(request, response, body, send, turns)
 
 
 def _is_bare(request: HttpRequest) -> bool:
@@ -352,10 +363,15 @@ async def _begin(response: HttpResponse, send: Send) -> None:
 
 
 async def _send_stream(
-    request: HttpRequest, body: AsyncGenerator[bytes], send: Send, turns: LoopTurns
+    request: HttpRequest,
+    response: HttpResponse,
+    body: AsyncGenerator[bytes],
+    send: Send,
+    turns: LoopTurns,
 ) -> None:
     """Sends pieces until there are no more, or the client has disconnected or stopped reading."""
-    gone = asyncio.ensure_future(request.disconnected())
+    is_endless = response.headers.get("content-type", "").startswith(EVENT_STREAM)
+    gone = asyncio.ensure_future(request.ended() if is_endless else request.disconnected())
     try:
         while (part := await _next_part(body, gone)) is not None:
             # The chunks are copied, and one of many megabytes would take too long.

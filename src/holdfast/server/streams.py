@@ -21,7 +21,14 @@ from holdfast.limits import (
 )
 from holdfast.server.client_address import address_event
 from holdfast.server.http import Found, HttpApi, route
-from holdfast.server.http_exchange import MSGPACK, HttpRequest, HttpResponse, answer, decode
+from holdfast.server.http_exchange import (
+    EVENT_STREAM,
+    MSGPACK,
+    HttpRequest,
+    HttpResponse,
+    answer,
+    decode,
+)
 from holdfast.store import Space, Tx
 
 _NDJSON: Final = ("application/x-ndjson", "application/ndjson", "application/jsonl")
@@ -192,7 +199,7 @@ async def notices(api: HttpApi, request: HttpRequest, found: Found) -> HttpRespo
         return now is not None and now.may("read", space=space.name, layer=layer)
 
     stream = _notices(api, space, topic, may_receive)
-    return HttpResponse(stream, content_type="text/event-stream", headers=headers)
+    return HttpResponse(stream, content_type=EVENT_STREAM, headers=headers)
 
 
 async def _notices(

@@ -35,7 +35,7 @@ from holdfast.server.direct_answers import DirectAnswers
 from holdfast.server.dispatcher import Dispatcher
 from holdfast.server.error_frames import forget_frames
 from holdfast.server.http import HttpApi
-from holdfast.server.http_exchange import IS_WHOLE, JSON, error_headers
+from holdfast.server.http_exchange import HAS_ENDED, IS_WHOLE, JSON, error_headers
 from holdfast.server.joined_writes import JoinedWrites
 from holdfast.server.listening import listen
 
@@ -92,6 +92,7 @@ class BoundedProtocol(DirectAnswers):
     _active: Any = None  # the request that is being answered; `cycle` is the last one that arrived
     _came = 0  # bytes received in total
     _last_words: HoldfastError | None = None  # sent when the earlier requests are answered
+    _has_ended = False  # the client has closed its side
 
     def connection_made(self, transport: Any) -> None:
         # Like uvicorn's, without creating a Python socket object for each connection.
@@ -136,10 +137,32 @@ class BoundedProtocol(DirectAnswers):
         for each in requests:
             if each is not None:
                 each.scope.pop(IS_WHOLE, None)
+                each.scope.pop(HAS_ENDED, None)
 
     def eof_received(self) -> bool:  # type: ignore[override]  # uvicorn's never stays open
+        """Answers what the client sent before it closed its side; waits are cancelled."""
         self._joined.flush()
+        self._has_ended = True
+        if self._is_answering():
+            if self._active is not None:
+                self._active.message_event.set()
+            return True
         return self.dispatcher.turns.ends_later(self.transport.close)
+
+    def _is_answering(self) -> bool:
+        """Returns whether an answer is due, after the client has closed its side."""
+        if self._unfed or self._last_words is not None:
+            return True
+        if not self.is_idle and self.cycle.more_body:  # the rest of its body will never come
+            if not self.pipeline:
+                return False
+            self.pipeline.popleft()
+            self.cycle = self.pipeline[0][0] if self.pipeline else self._active
+        return not self.is_idle
+
+    def _end_if_answered(self) -> None:
+        if self._has_ended and not self.transport.is_closing() and not self._is_answering():
+            self.transport.close()
 
     # --- what comes ------------------------------------------------------------------------------
 
@@ -195,6 +218,7 @@ class BoundedProtocol(DirectAnswers):
             self._parse_pieces(data)
         if not self._unfed and not self.transport.is_closing():
             self.flow.resume_reading()
+        self._end_if_answered()
 
     def _may_begin(self) -> bool:
         """Returns whether the client may have another request in progress."""
@@ -300,6 +324,7 @@ class BoundedProtocol(DirectAnswers):
         self._active = cycle
         cycle.transport = self._joined
         cycle.scope[IS_WHOLE] = self._is_whole
+        cycle.scope[HAS_ENDED] = lambda: self._has_ended
         super()._start_asgi_task(cycle, app)
 
     def _is_whole(self) -> bool:
@@ -317,6 +342,8 @@ class BoundedProtocol(DirectAnswers):
         super().on_response_complete()
         if self._unfed:
             self._parse_on()
+        else:
+            self._end_if_answered()
 
     def pause_writing(self) -> None:
         super().pause_writing()
