@@ -65,6 +65,8 @@ class CommandReader:
     def __init__(self, argument_bytes: Mapping[bytes, int] | None = None) -> None:
         """`argument_bytes` bounds each argument of some commands further."""
         self.max_bytes = MAX_REQUEST_BYTES  # of one command
+        self.stops_early = False  # after a command, if more follows: `max_bytes` may change then
+        self.has_stopped = False
         # What came last is not a command, or too large to be one: nothing can follow.
         self.error: BadFrame | RequestTooLarge | None = None
         self._argument_bytes = argument_bytes or {}
@@ -103,6 +105,7 @@ class CommandReader:
         """Returns the commands that `data` completes; afterwards `error` says whether more can
         follow."""
         commands: list[Command] = []
+        self.has_stopped = False
         if self._held:
             self._held += data
             if len(self._held) < self._wanted:
@@ -170,6 +173,9 @@ class CommandReader:
         at, end = 0, len(data)
         self._wanted = 0
         while at < end:
+            if commands and self.stops_early:
+                self.has_stopped = True
+                return at
             if not self._missing:
                 if data[at] != _STAR:
                     after = self._read_line(data, at, commands)

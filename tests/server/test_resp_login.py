@@ -1,5 +1,8 @@
 """Users over RESP: a client that has not logged in gets nothing, others what they are granted."""
 
+import json
+import re
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +13,7 @@ import redis
 from holdfast.engine.contract import Engine
 from holdfast.limits import MAX_BYTES_BEFORE_LOGIN
 from holdfast.users import Grant, add_user, remove_user
-from tests.server.running import RawClient
+from tests.server.running import RawClient, command
 from tests.server.small_server import SmallServer, small_server
 
 
@@ -130,6 +133,32 @@ def test_a_stranger_can_not_fill_the_memory(server: SmallServer) -> None:
         client.socket.sendall(b"*2\r\n$4\r\nAUTH\r\n$%d\r\n" % MAX_BYTES_BEFORE_LOGIN)
 
         assert client.rest().startswith(b"-ERR message too large: a command may have")
+
+
+def _large_put() -> bytes:
+    data = "x" * (2 * MAX_BYTES_BEFORE_LOGIN)
+    return command("JOBS.PUT", json.dumps({"queue": "q", "id": "large", "data": data}))
+
+
+@pytest.mark.parametrize(
+    "login", [["AUTH", "ann", "secret"], ["HELLO", "2", "AUTH", "ann", "secret"]]
+)
+def test_what_follows_a_login_may_be_large(server: SmallServer, login: list[str]) -> None:
+    sent = command("CLIENT", "GETNAME") + command(*login) + command("PING") + _large_put()
+    with server.connect() as client:
+        client.socket.sendall(sent)
+        client.socket.shutdown(socket.SHUT_WR)
+
+        assert client.rest().endswith(b'+PONG\r\n$7\r\n"large"\r\n')
+
+
+def test_what_follows_a_refused_login_may_not_be_large(server: SmallServer) -> None:
+    with server.connect() as client:
+        client.socket.sendall(command("AUTH", "ann", "wrong") + _large_put()[:100])
+
+        assert re.fullmatch(
+            rb"-WRONGPASS .*\r\n-ERR message too large: a command may have .*\r\n", client.rest()
+        )
 
 
 def test_a_password_of_any_bytes_is_only_wrong(server: SmallServer) -> None:

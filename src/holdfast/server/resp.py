@@ -1,8 +1,8 @@
 """One connection of the RESP server: any Redis client in any language.
 
-A connection is a queue of commands. Reads are answered at once; successive writes are passed to the
-next group together, and replies keep the order of the commands. What a command does
-is in `commands.py` and in `compat/`; this file has packets, order and limits.
+A connection is a queue of commands. Reads are answered at once; successive writes go to the next
+group together, and replies keep the order of the commands. What a command does is in `commands.py`
+and in `compat/`; this file has packets, order and limits.
 """
 
 import asyncio
@@ -10,7 +10,8 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, cast
+from itertools import chain
+from typing import TYPE_CHECKING, Any, cast
 
 from holdfast import wire
 from holdfast.compat.meduza import resp as meduza
@@ -39,8 +40,6 @@ from holdfast.server.write_groups import Answer
 if TYPE_CHECKING:
     from holdfast.server.resp_server import RespServer
 
-_TOO_MANY: Final = wire.error("ERR max number of clients reached")
-
 
 class RespConnection(asyncio.Protocol):
     """One client."""
@@ -54,6 +53,7 @@ class RespConnection(asyncio.Protocol):
         self._commands: deque[wire.Command] = deque()
         self._unparsed = b""  # data that arrived, parsed once the others have had their turn
         self._parses_later = False
+        self._awaits_login = False  # before it parses
         self._received = 0  # bytes that arrived and are not answered yet
         self._taken = 0  # bytes of the memory budget that all clients share
         self._planned: Plan | None = None  # already planned, waiting for the writes before it
@@ -77,7 +77,7 @@ class RespConnection(asyncio.Protocol):
         self.session = RespSession(self._server.dispatcher, self._send, str(peer[0]))
         self._slow_client_watch = SlowClientWatch(self._server.loop, self._bounds, self)
         if not self._server.admit(self):
-            self._answer_and_close(_TOO_MANY)
+            self._answer_and_close(wire.error("ERR max number of clients reached"))
         else:
             self._is_clear = True
 
@@ -93,19 +93,12 @@ class RespConnection(asyncio.Protocol):
         self._slow_client_watch.end()
         if self._awaited is not None:
             self._awaited.cancel()
-        self._turns.run_steps(self._released())
+        # In steps: the collector would release all that the client has sent at once.
+        self._planned = None
+        self._turns.run_steps(chain(self.reader.release(), self.session.release(self._commands)))
         self._server.dispatcher.memory_budget.give_back(self._taken)
         self._taken = 0
         self._server.forget(self)
-
-    def _released(self) -> Iterator[None]:
-        """Releases what the client has sent, in steps: the collector would do it all at once."""
-        yield from self.reader.release()
-        while self._commands:
-            self._commands.pop()
-            yield
-        self._planned = None
-        yield from self.session.release()
 
     def data_received(self, data: bytes) -> None:
         if (
@@ -122,7 +115,7 @@ class RespConnection(asyncio.Protocol):
         if self._parses_later:
             self._unparsed += data
             return
-        if len(data) > MAX_UNDELAYED_BYTES and self._turns.is_over():
+        if self._may_log_in() or (len(data) > MAX_UNDELAYED_BYTES and self._turns.is_over()):
             self._parse_later(data)
             self._pause_if_queue_is_full()
             return
@@ -182,8 +175,8 @@ class RespConnection(asyncio.Protocol):
         """Parses what has arrived into commands; if it is large, in several turns."""
         most = max(PARSED_PER_TURN_BYTES, self.reader.awaited)
         commands = self.reader.feed(data[:most])
-        if len(data) > most and self.reader.error is None:  # after an error nothing can follow
-            self._parse_later(data[most:])
+        if (len(data) > most or self.reader.has_stopped) and self.reader.error is None:
+            self._parse_later(data[most:])  # after an error nothing can follow
         self._take(commands, min(len(data), most))
 
     def _parse_later(self, data: bytes) -> None:
@@ -207,6 +200,9 @@ class RespConnection(asyncio.Protocol):
             self._pause_if_memory_is_short()
 
     def _parse_on(self) -> None:
+        if self._may_log_in():
+            self._awaits_login = True
+            return
         self._parses_later = False
         data, self._unparsed = self._unparsed, b""
         if not self._transport.is_closing():
@@ -216,9 +212,7 @@ class RespConnection(asyncio.Protocol):
 
     def eof_received(self) -> bool:
         """Answers what the client sent before it closed; waits are cancelled."""
-        self._closing = True
-        self._is_clear = False
-        self.send_delayed()
+        self._begin_to_close()
         unanswered = self.is_busy or bool(self._commands) or self._parses_later
         if unanswered and self._awaited is None:
             return True
@@ -243,9 +237,7 @@ class RespConnection(asyncio.Protocol):
 
     def finish(self) -> None:
         """Answers what has arrived, and closes."""
-        self._closing = True
-        self._is_clear = False
-        self.send_delayed()
+        self._begin_to_close()
         self._transport.pause_reading()
         if not self.is_busy and not self._commands and not self._parses_later:
             self._transport.close()
@@ -310,8 +302,10 @@ class RespConnection(asyncio.Protocol):
     def _after_a_turn(self) -> None:
         if self._commands or self._planned is not None:
             self._go_on_later()
-        elif self._parses_later:
-            pass  # more data is about to be parsed
+        elif self._parses_later:  # more data is about to be parsed
+            if self._awaits_login:
+                self._awaits_login = False
+                self._turns.put(self._parse_on, self.session.address)
         elif self.reader.error is not None:
             self._answer_and_close(wire.last_words(self.reader.error))
         elif self._closing:
@@ -327,9 +321,8 @@ class RespConnection(asyncio.Protocol):
             self._pause_if_memory_is_short()
         self._is_clear = (
             self.reader.is_between_commands
-            and self._planned is None
-            and not (self._taken or self._pauses or self._closing or self._commands)
-            and not (self.is_busy or self._parses_later)
+            and not (self._planned is not None or self._taken or self._pauses or self._closing)
+            and not (self._commands or self.is_busy or self._parses_later)
         )
 
     def _next_plan(self) -> Plan | None:
@@ -444,8 +437,12 @@ class RespConnection(asyncio.Protocol):
     # --- limits -----------------------------------------------------------------------------------
 
     def _bound_by_identity(self) -> None:
-        no_login = self.session.identity is None
+        no_login = self.reader.stops_early = self.session.identity is None
         self.reader.max_bytes = MAX_BYTES_BEFORE_LOGIN if no_login else self._bounds.request_bytes
+
+    def _may_log_in(self) -> bool:
+        """Returns whether a waiting command may log in; then what follows it may be larger."""
+        return self.session.identity is None and (self._waits or bool(self._commands))
 
     def _pause_if_queue_is_full(self) -> None:
         """Stops reading while the client has as many commands in progress as it may."""
@@ -492,9 +489,12 @@ class RespConnection(asyncio.Protocol):
             self._server.dispatcher.back_pressure.note_written(self, len(data))
 
     def _answer_and_close(self, reply: bytes) -> None:
-        self._closing = True
-        self._is_clear = False
+        self._begin_to_close()
         self._commands.clear()
-        self.send_delayed()
         self._transport.write(reply)
         self._transport.close()
+
+    def _begin_to_close(self) -> None:
+        self._closing = True
+        self._is_clear = False
+        self.send_delayed()

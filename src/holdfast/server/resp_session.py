@@ -8,6 +8,7 @@ the session itself, or `Steps` for several turns of the loop. The connection run
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Callable, Collection, Iterator
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -188,8 +189,11 @@ class RespSession:
             self._leave(kind, channel, held)
             yield
 
-    def release(self) -> Iterator[None]:
-        """Releases the session of a client that is gone, in steps."""
+    def release(self, commands: deque[wire.Command]) -> Iterator[None]:
+        """Releases the session of a client that is gone, and its waiting commands, in steps."""
+        while commands:
+            commands.pop()
+            yield
         self.send = _unheard
         yield from self.leave_all()
         while self.batch:
