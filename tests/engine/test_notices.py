@@ -1,5 +1,9 @@
 """The hub that follows an engine's log of notices."""
 
+import threading
+
+import pytest
+
 from holdfast.engine.contract import Notice
 from holdfast.engine.notices import NoticeHub
 from holdfast.limits import MAX_QUEUED_NOTICES
@@ -58,3 +62,26 @@ def test_a_subscription_can_be_read_in_a_loop_until_it_is_closed() -> None:
             subscription.close()
 
     assert seen == [b"1", b"2"]
+
+
+def test_a_log_that_fails_in_any_way_is_read_again(caplog: pytest.LogCaptureFixture) -> None:
+    """The thread ended, and notices of other processes never came again."""
+
+    class FailingLog(ListLog):
+        failures = 3
+
+        def notices_since(self, commit: int) -> tuple[int, int, list[Notice]]:
+            if self.failures and threading.current_thread().name == "holdfast-notices":
+                self.failures -= 1
+                raise ValueError("nonsense")
+            return super().notices_since(commit)
+
+    log = FailingLog(kept=9)
+    hub = NoticeHub(log, poll_seconds=0.001)
+    subscription = hub.subscribe(lambda notice: True)
+    log.commits.append([Notice("n", b"heard")])
+
+    assert subscription.get(timeout=10) == Notice("n", b"heard")
+    assert log.failures == 0
+    assert len(caplog.messages) == 1  # not one for each try
+    hub.close()

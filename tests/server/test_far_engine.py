@@ -147,3 +147,20 @@ def test_after_a_space_was_dropped_unheard_the_next_call_finds_the_new_one(
     first, second = asyncio.run(run())
     assert second == 200
     assert first in (200, 404)
+
+
+def test_a_store_that_does_not_answer_is_soon_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A probe waited 30 seconds and more for an engine that was cut off."""
+
+    async def never(*_: object) -> None:
+        await asyncio.Event().wait()
+
+    async def run() -> tuple[int, bytes]:
+        async with far_door() as server:
+            monkeypatch.setattr(server.dispatcher, "read", never)
+            monkeypatch.setattr("holdfast.server.routes.READY_SECONDS", 0.001)
+            return await ask(server, "GET", "/readyz")
+
+    status, body = asyncio.run(run())
+    assert status == 503
+    assert b"did not answer within" in body

@@ -7,10 +7,10 @@ none, or from a server. A subscriber that only polls reads the log by itself; th
 rarely, only to keep up, and no commit wakes it.
 """
 
+import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Protocol, Self
 
@@ -18,6 +18,8 @@ from holdfast.engine.contract import Notice
 from holdfast.engine.file_watch import FileWatch
 from holdfast.errors import StoreBusy, StoreClosed, StoreUnreachable
 from holdfast.limits import MAX_QUEUED_NOTICE_BYTES, MAX_QUEUED_NOTICES
+
+_logger = logging.getLogger(__name__)
 
 POLL_SECONDS: Final = 0.002  # while someone waits, without a watch
 WATCHED_POLL_SECONDS: Final = 0.05  # with a watch, in case the system missed a write
@@ -167,8 +169,21 @@ class NoticeHub:
         else:
             watch.wake()
 
+    def _try_to_catch_up(self) -> Exception | None:
+        """Catches up if possible, and returns what is worth a report. This thread is the only one
+        that reads the notices of other processes, so no failure may end it."""
+        # If no more views can be opened, or no server answers, there is nothing to read from.
+        try:
+            self._catch_up()
+        except (StoreBusy, StoreUnreachable):
+            pass
+        except Exception as error:
+            return error
+        return None
+
     def _follow(self) -> None:
         written = False
+        reported: Exception | None = None
         while True:
             written = self._wait(written)
             with self._lock:
@@ -176,10 +191,10 @@ class NoticeHub:
                 if self._closed or not self._subscriptions:
                     self._thread = None
                     return
-                # If no more views can be opened, or no server answers, there is nothing to
-                # read from: try again later.
-                with suppress(StoreBusy, StoreUnreachable):
-                    self._catch_up()
+                failure = self._try_to_catch_up()
+            if failure is not None and type(failure) is not type(reported):
+                _logger.error("notices can't be read, and are tried again: %r", failure)
+            reported = failure
 
     def _wait(self, written: bool) -> bool:
         """Returns when it is time to look, and whether that is because the file was written to.

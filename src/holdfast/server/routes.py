@@ -5,6 +5,7 @@ answer `{"result": ...}`, in JSON or msgpack by content type. `POST /{space}/bat
 one transaction.
 """
 
+import asyncio
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
@@ -18,6 +19,7 @@ from holdfast.limits import (
     LARGE_PIECE_BYTES,
     MAX_BATCH_VALUES,
     MAX_SMALL_REQUEST_BYTES,
+    READY_SECONDS,
 )
 from holdfast.metrics.exposition import exposition
 from holdfast.metrics.prometheus import Family
@@ -27,6 +29,7 @@ from holdfast.server.auth import Identity
 from holdfast.server.batch_limits import BatchMeter, check_steps
 from holdfast.server.call_tracing import ended_with
 from holdfast.server.client_address import address_events
+from holdfast.server.dispatcher import Dispatcher
 from holdfast.server.http import AtOnce, Found, HttpApi, route
 from holdfast.server.http_exchange import (
     MSGPACK,
@@ -72,14 +75,20 @@ async def readyz(api: HttpApi, request: HttpRequest, found: Found) -> HttpRespon
     """Answers 200 if a read and an empty commit succeed and the disk has space to write."""
     if api.dispatcher.stopping:
         raise ServerBusy("the server is stopping")
-    dispatcher = api.dispatcher
-    await dispatcher.read(dispatcher.store, lambda view: view.raw.get(b"\0"))
-    await dispatcher.write(dispatcher.store, lambda tx: None)
     try:
-        await dispatcher.reading(dispatcher.store.engine.refuse_full)
+        await asyncio.wait_for(_try_store(api.dispatcher), READY_SECONDS)
     except StoreFull as error:
         raise StoreUnusable(error.message, hint=error.hint) from None
+    except TimeoutError:
+        message = f"the store did not answer within {READY_SECONDS:g} seconds"
+        raise StoreUnusable(message, hint="Check the server of the engine, or the disk.") from None
     return HttpResponse(b"ok\n", content_type=_PLAIN)
+
+
+async def _try_store(dispatcher: Dispatcher) -> None:
+    await dispatcher.read(dispatcher.store, lambda view: view.raw.get(b"\0"))
+    await dispatcher.write(dispatcher.store, lambda tx: None)
+    await dispatcher.reading(dispatcher.store.engine.refuse_full)
 
 
 @route("GET HEAD", "/metrics")

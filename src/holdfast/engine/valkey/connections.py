@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from valkey.connection import Connection, SSLConnection
-from valkey.exceptions import AuthenticationError, ResponseError, ValkeyError
+from valkey.exceptions import AuthenticationError, InvalidResponse, ResponseError, ValkeyError
 from valkey.exceptions import ConnectionError as Lost
 from valkey.exceptions import TimeoutError as TimedOut
 
@@ -19,7 +19,8 @@ ANSWER_SECONDS: Final = 5.0  # that a server may be silent before another one is
 CONNECT_SECONDS: Final = 2.0
 _FREE_CONNECTIONS: Final = 32  # kept for later, to one server
 
-FAILURES: Final = (Lost, TimedOut, OSError)  # of a connection
+# Of a connection. Whoever sends something else than RESP is no server, or its bytes were changed.
+FAILURES: Final = (Lost, TimedOut, InvalidResponse, OSError)
 
 
 class NotSent(Exception):
