@@ -28,7 +28,6 @@ def no_collector() -> Iterator[None]:
     gc.disable()
     yield
     gc.enable()
-    gc.unfreeze()
 
 
 def buffers_held() -> int:
