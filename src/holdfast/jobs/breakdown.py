@@ -144,7 +144,7 @@ decode_record: Final = msgspec.msgpack.Decoder(DayRecord).decode
 def _count_by_bucket(times: Sequence[float], longest: float) -> dict[int, int]:
     """Counts times by the number of their bucket: each is a tenth wider than the one before it.
 
-    >>> _counted_by_bucket((0, 0.0009, 0.001, 0.0012, 1, 1, 3600, 1e12), 1e12)
+    >>> _count_by_bucket((0, 0.0009, 0.001, 0.0012, 1, 1, 3600, 1e12), 1e12)
     Counter({0: 2, 73: 2, 1: 1, 2: 1, 159: 1, 290: 1})
     """
     if longest < _SHORTEST:  # most jobs of a busy queue
