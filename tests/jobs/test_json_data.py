@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from holdfast.errors import BadArgument
-from holdfast.jobs import NewJob
+from holdfast.jobs import NewJob, arguments
 from holdfast.store import Store
 
 
@@ -160,3 +160,24 @@ def test_results_new_data_and_notes_are_held_to_the_same(store: Store) -> None:
     job = store.jobs.get("a")
     assert job is not None
     assert (job.state, len(job.history)) == ("running", 2)
+
+
+def test_a_long_text_is_encoded_in_pieces_as_if_it_were_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(arguments, "_TEXT_PIECE_CHARS", 5)
+    text = 'ab"\\\n\x00é中😀😀 </x> ' * 5
+
+    encoded = arguments._encoded_text(text)
+
+    assert encoded == msgspec.json.encode(text)
+
+
+def test_a_long_text_is_the_data_of_a_job_and_half_a_character_is_not(store: Store) -> None:
+    text = "😀" + "x" * 600_000
+    store.jobs.put("q", data=text, id="a")
+
+    [job] = store.jobs.multiget("a")
+    assert job.data == text
+    with pytest.raises(BadArgument, match="can't be written as JSON"):
+        store.jobs.put("q", data=text + "\ud800")

@@ -27,6 +27,7 @@ from_json: Final = msgspec.json.Decoder().decode
 _ENCODER: Final = msgspec.json.Encoder()
 _BRACKET: Final = re.compile(rb"[\[\]{}]")
 _PIECE_BYTES: Final = 64 * 1024  # that are searched in one step
+_TEXT_PIECE_CHARS: Final = 512 * 1024  # of a text that are encoded in one step
 _LONG_BYTES: Final = 64 * 1024  # of JSON that is not decoded again; long data is stored as bytes
 _CUT: Final = " [cut]"
 _SHOWN_CHARS: Final = 200
@@ -120,7 +121,8 @@ def json_data(value: Any, argument: str = "data") -> str | bytes:
             raise BadArgument.named(argument, f"is not JSON: {shortened(text)}") from None
         return text
     try:
-        encoded = _ENCODER.encode(value)
+        is_long = type(value) is str and len(value) > _TEXT_PIECE_CHARS
+        encoded = _encoded_text(value) if is_long else _ENCODER.encode(value)
     except (TypeError, ValueError, RecursionError) as error:
         check_json(value, argument)
         raise BadArgument.named(
@@ -134,6 +136,14 @@ def json_data(value: Any, argument: str = "data") -> str | bytes:
     if from_json(encoded) != value:
         check_json(value, argument)
     return encoded.decode()
+
+
+def _encoded_text(text: str) -> bytes:
+    """Returns a long text as JSON. It is encoded in pieces: one call would hold the interpreter for
+    50 ms if a wide character makes all of 8 million as wide."""
+    begins = range(0, len(text), _TEXT_PIECE_CHARS)
+    pieces = [_ENCODER.encode(text[at : at + _TEXT_PIECE_CHARS])[1:-1] for at in begins]
+    return b"".join([b'"', *pieces, b'"'])
 
 
 def check_json(value: Any, argument: str = "data", *, by_parts: bool = False) -> None:
