@@ -185,3 +185,10 @@ def test_what_is_wrong_with_a_query_comes_before_an_unknown_table(entities: Stor
             call("test.Unknown", wrong)
     with pytest.raises(BadFilter):
         entities.update_raw("test.Unknown", wrong, [Change("SET", "age", 1)])
+
+
+def test_a_table_with_a_long_name_is_shown_by_its_beginning(entities: StoreEntities) -> None:
+    with pytest.raises(InvalidTable, match="'TTT") as caught:
+        entities.select_raw("T" * 100_000, BY_AGE)
+
+    assert len(caught.value.hint) < 500

@@ -4,6 +4,8 @@ import random
 
 import pytest
 
+from holdfast.events.layout import Keys
+from holdfast.limits import MAX_EVENT_KEY_BYTES
 from holdfast.store import Store
 from holdfast.testing import Clock
 from tests.events.conftest import Send, values
@@ -225,3 +227,11 @@ def test_random_adds_and_removals_in_batches_keep_the_order(store: Store, clock:
         store.events.send_many(events)
 
     assert values(store, "s") == expected
+
+
+def test_no_key_is_made_of_one_that_is_too_long_to_exist(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(Keys, "board_beside")
+
+    assert not store.events.forget("k" * (MAX_EVENT_KEY_BYTES + 1))

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.errors import BadLimit, BadWindow, UnknownCondition
+from holdfast.errors import BadLimit, BadWindow, KeyTooLong, UnknownCondition
+from holdfast.limits import MAX_KEY_BYTES
 from holdfast.metrics import LimitCondition
 from holdfast.metrics.conditions import check_amount, make_plan
 
@@ -103,3 +104,8 @@ def test_a_condition_is_a_metric_with_one_unnamed_sequence() -> None:
     [sequence] = condition.metric.sequences
     assert (sequence.name, sequence.time_step, sequence.soft_expiry) == ("", 2.0, 60)
     assert (sequence.hard_expiry, condition.metric.resolution) == (62, 1)
+
+
+def test_a_name_that_no_key_can_hold_is_refused_before_keys_are_made() -> None:
+    with pytest.raises(KeyTooLong, match="a condition's name has 131073 characters"):
+        make_plan({"x" * (MAX_KEY_BYTES + 1): "1/s"})

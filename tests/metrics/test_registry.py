@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.errors import BadInput, SpecConflict
+from holdfast.errors import BadInput, SpecConflict, UnknownMetric
 from holdfast.store import Store
 from holdfast.testing import Clock
 
@@ -128,3 +128,11 @@ def test_another_relative_accuracy_would_misread_the_bins(store: Store) -> None:
 
     with pytest.raises(SpecConflict, match=r"0\.01, not 0\.02"):
         store.metrics.define({"times": {"type": "distribution", "relative_accuracy": 0.02}})
+
+
+def test_an_unknown_metric_with_a_long_name_is_shown_by_its_beginning(store: Store) -> None:
+    with pytest.raises(UnknownMetric) as caught:
+        store.metrics.incr("m" * 100_000)
+
+    assert "unknown metric 'mmm" in caught.value.message
+    assert len(caught.value.message) < 500

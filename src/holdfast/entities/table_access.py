@@ -14,7 +14,7 @@ from holdfast.entities.name_lists import NameLists
 from holdfast.entities.order import NULL, entry_part
 from holdfast.entities.records import StoredIndex, StoredTable, read_table
 from holdfast.entities.schema import Column, Index, Table
-from holdfast.error_text import did_you_mean
+from holdfast.error_text import did_you_mean, shown
 from holdfast.errors import InvalidTable
 from holdfast.keys import pack_int, prefix_range, unpack
 from holdfast.limits import MAX_COMPARED_NAMES
@@ -119,7 +119,7 @@ def access_to(reader: Reader, name: str) -> TableAccess:
 
 
 def _not_deployed(name: Any, known: Iterable[str] = ()) -> InvalidTable:
-    said = f"{name!r} is not deployed{did_you_mean(name, known)}"
+    said = f"{shown(name)} is not deployed{did_you_mean(name, known)}"
     end = "" if said.endswith("?") else "."
     return InvalidTable("Invalid Table", hint=f"{said}{end} {InvalidTable.hint}")
 

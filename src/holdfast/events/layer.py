@@ -47,7 +47,7 @@ from holdfast.events.records import (
 )
 from holdfast.events.set_reads import SetOperation
 from holdfast.expiry import Remover
-from holdfast.limits import DEFAULT_KEPT_SECONDS, MAX_READS
+from holdfast.limits import DEFAULT_KEPT_SECONDS, MAX_EVENT_KEY_BYTES, MAX_READS
 
 __all__ = ["REMOVERS", "Events", "Query", "Result"]
 
@@ -236,6 +236,8 @@ class Events:
         """
         cache = RecordWriter(self._tx)
         name = encoded(key)
+        if len(name) > MAX_EVENT_KEY_BYTES:
+            return False  # no event writes such a key
         found = [each for each in (cache.record(name), cache.board_beside(name)) if each.known]
         for record in found:
             cache.remove_all(record)

@@ -9,12 +9,13 @@ import msgspec
 
 from holdfast.bounded_cache import BoundedCache, BoundedDict, of_spaces
 from holdfast.error_text import did_you_mean, shown
-from holdfast.errors import BadLimit, BadWindow, UnknownCondition
+from holdfast.errors import BadLimit, BadWindow, KeyTooLong, UnknownCondition
 from holdfast.keys import pack_int
 from holdfast.limits import (
     MAX_BUCKET_COUNT,
     MAX_CACHED_KEY_BYTES,
     MAX_CONDITION_LETTERS,
+    MAX_KEY_BYTES,
     MAX_LIMIT,
     MAX_LOG_LIMIT,
     MAX_SECONDS,
@@ -282,6 +283,8 @@ def _compiled(
 
 def _compile(asked: tuple[str, LimitCondition, int, str, str]) -> CompiledCondition:
     name, condition, bucket_count, algorithm, _ = asked
+    if len(name) > MAX_KEY_BYTES:  # before it is packed into a dozen keys
+        raise KeyTooLong(f"a condition's name has {len(name)} characters, no key is so long")
     step = condition.window / bucket_count
     if algorithm in WITH_BUCKETS and step < MIN_TIME_STEP:
         raise BadLimit(

@@ -63,7 +63,7 @@ def stored_spec(reader: Reader, keys: Keys, name: str) -> StoredSpec:
 def unknown_metric(reader: Reader, keys: Keys, name: str) -> UnknownMetric:
     """Returns the error for a metric that is not defined, with the nearest name that is."""
     known = [found for found, _ in stored_specs(reader, keys)]
-    return UnknownMetric(f"unknown metric {name!r}{did_you_mean(name, known)}")
+    return UnknownMetric(f"unknown metric {shown(name)}{did_you_mean(name, known)}")
 
 
 def stored_specs(reader: Reader, keys: Keys) -> list[tuple[str, StoredSpec]]:
