@@ -43,9 +43,8 @@ _PAGE_BYTES: Final = 4 * 1024 * 1024  # a page should not exceed it by much, onc
 
 
 class GuessingEnded(BaseException):
-    """A run on guesses was cut short: it read too much, its guesses were wrong, or it needs a
-    second fetch and may have only one. What it has asked for is fetched, and the work runs
-    again."""
+    """A run on guesses ends early: it reads too much, its guesses were wrong, or it needs a second
+    fetch and may have only one. What it has asked for is fetched, and the work runs again."""
 
 
 class ReadCache:
@@ -75,8 +74,7 @@ class ReadCache:
         self.space = space
         self.now = now
         self.first = NO_ROWS
-        # Given to views only: rows that told earlier views what to read next. A view commits
-        # nothing, and may read again what it has dropped.
+        # Of a view, which commits nothing: rows that told earlier views what to read next.
         self._prefetch_hints = prefetch_hints
         self._told = NO_ROWS  # those that the run of a view has been told
         self._at_once = at_once  # whether one fetch is all that it can have
@@ -140,8 +138,7 @@ class ReadCache:
         return asked
 
     def _note_names(self) -> None:
-        """Notes which scans of this run have found the name of a row that it wanted to read next,
-        and did not know."""
+        """Notes which scans of this run found the name of an unknown row that it read next."""
         if not self._missed_keys or not self._keys or not hasattr(self.session, "follows"):
             return
         for page in self._asked:
