@@ -1,6 +1,7 @@
 """Paths whose request or response is a stream: incoming events, outgoing notices."""
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 from functools import cached_property, partial
 from typing import Any, Final, TypeVar
@@ -198,39 +199,46 @@ async def notices(api: HttpApi, request: HttpRequest, found: Found) -> HttpRespo
         now = api.dispatcher.authenticator.current_identity(identity)
         return now is not None and now.may("read", space=space.name, layer=layer)
 
-    stream = _notices(api, space, topic, may_receive)
+    stream = _notices(api, space, topic, api.address_of(request), may_receive)
     return HttpResponse(stream, content_type=EVENT_STREAM, headers=headers)
 
 
 async def _notices(
-    api: HttpApi, space: Space, topic: str, may_receive: Callable[[], bool]
+    api: HttpApi, space: Space, topic: str, address: str, may_receive: Callable[[], bool]
 ) -> AsyncGenerator[bytes]:
     """Yields the events until the server stops, the reader falls too far behind, or it loses its
     permission."""
-    queue: asyncio.Queue[_NoticeEvent] = asyncio.Queue(MAX_QUEUED_STREAM_NOTICES)
+    queue: deque[_NoticeEvent] = deque()
     queued_bytes = 0
-    overrun = asyncio.Event()
+    overrun = False
+    news = _News()
 
     def on_notice(notice: Notice) -> None:
-        nonlocal queued_bytes
-        if queue.full() or queued_bytes > MAX_QUEUED_STREAM_BYTES:
-            overrun.set()
+        nonlocal queued_bytes, overrun
+        if len(queue) >= MAX_QUEUED_STREAM_NOTICES or queued_bytes > MAX_QUEUED_STREAM_BYTES:
+            overrun = True
         else:
-            queue.put_nowait(_event_of(notice))
+            queue.append(_event_of(notice))
             queued_bytes += len(notice.payload)
+        news.tell()
 
     listen = api.dispatcher.notice_feed.listen
     end = api.dispatcher.listen(
         space, lambda prefix: listen(on_notice, space=prefix, topic_prefix=topic)
     )
     stopped = asyncio.ensure_future(api.stopped.wait())
+    stopped.add_done_callback(lambda _: news.tell())
     try:
         yield b": listening\n\n"
-        while not overrun.is_set():
-            event = await next_or_none(queue.get(), stopped, seconds=STREAM_KEEP_ALIVE_SECONDS)
+        while not overrun:
+            if not queue and not stopped.done():
+                await news.wait(STREAM_KEEP_ALIVE_SECONDS)
+            # A notice wakes all streams at once; together they would hold up everyone.
+            await api.dispatcher.turns.wait_for_time(address)
             if not may_receive():
                 return
-            if event is not None:
+            if queue:
+                event = queue.popleft()
                 queued_bytes -= len(event.notice.payload)
                 yield event.encoded
                 del event  # others may have sent it already: it is large, and not kept
@@ -241,6 +249,29 @@ async def _notices(
     finally:
         stopped.cancel()
         end()
+
+
+class _News:
+    """Wakes one stream, with a single future: tasks for each of thousands would take longer than
+    all else that a notice costs."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._told: asyncio.Future[None] | None = None
+
+    def tell(self) -> None:
+        if self._told is not None and not self._told.done():
+            self._told.set_result(None)
+
+    async def wait(self, seconds: float) -> None:
+        """Returns after the next `tell`, or when so many seconds have passed."""
+        self._told = self._loop.create_future()
+        timer = self._loop.call_later(seconds, self.tell)
+        try:
+            await self._told
+        finally:
+            timer.cancel()
+            self._told = None
 
 
 async def next_or_none(
