@@ -223,8 +223,8 @@ def importance(module: ModuleType, name: str, thing: Any) -> int:
 def constant_entry(module: ModuleType, name: str) -> str:
     """A value or a type alias, with the comment at the place where the package assigns it."""
     homes = [home for path, home in sys.modules.items() if within(module.__name__, path)]
-    for home in homes:
-        for assignment in Source.of(home).assignments():
+    for source in map(Source.of, homes):
+        for assignment in source.assignments() if name in source.text else ():
             if assignment.name == name:
                 shown = fenced(f"{name} = {assignment.value}")
                 return "\n\n".join(filter(None, [shown, assignment.comment]))

@@ -7,8 +7,8 @@ import re
 import textwrap
 import tokenize
 from collections.abc import Iterator
-from functools import cached_property
-from typing import Any, NamedTuple, Self
+from functools import cache, cached_property
+from typing import Any, NamedTuple
 
 WIDTH = 92  # a longer signature gets a line for each parameter
 
@@ -24,14 +24,18 @@ class Assignment(NamedTuple):
 class Source:
     """The text of a module, class or function, with what only the text knows."""
 
-    @classmethod
-    def of(cls, thing: Any) -> Self:
-        return cls(textwrap.dedent(inspect.getsource(thing)))
+    @staticmethod
+    @cache  # each constant of a module asks for the module
+    def of(thing: Any) -> "Source":
+        return Source(textwrap.dedent(inspect.getsource(thing)))
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.lines = self.text.splitlines()
-        self.tree = ast.parse(self.text)
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        return ast.parse(self.text)
 
     def assignments(self) -> Iterator[Assignment]:
         """Every assignment to a public name at the top of a module or of a class."""
