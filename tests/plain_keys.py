@@ -32,3 +32,9 @@ def keys_below(store: Store, space: Space) -> int:
     """How many keys there are in a space, which may be dropped."""
     with store.engine.view(space=space.prefix) as view:
         return sum(1 for _ in view.scan(space.prefix, space.prefix + b"\xff"))
+
+
+def drop_large(store: Store) -> None:
+    """What a child does that crashes. It is here because the child imports the module: that of the
+    test would load pytest and every driver."""
+    store.drop_space("large")

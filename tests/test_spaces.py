@@ -14,7 +14,7 @@ from holdfast.keys import pack
 from holdfast.limits import CLEARED_PER_STEP, MAX_SPACE_NAME_BYTES
 from holdfast.store import Space, Store
 from holdfast.testing import crash_at_write
-from tests.plain_keys import get_from, keys_below, put_in, put_many
+from tests.plain_keys import drop_large, get_from, keys_below, put_in, put_many
 from tests.processes import start
 from tests.stores import Stores
 
@@ -233,10 +233,6 @@ def test_the_number_of_a_dropped_space_is_never_used_again(store: Store) -> None
     store.drop_space("a")
 
     assert pack(0) < first < store.space("b")._runner.prefix
-
-
-def drop_large(store: Store) -> None:
-    store.drop_space("large")
 
 
 @pytest.mark.parametrize("write", [1, 2, 3, 4, 5])

@@ -3,7 +3,6 @@
 import os
 import signal
 from collections.abc import Callable
-from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
@@ -11,9 +10,10 @@ import pytest
 import holdfast
 from examples.fulfil import fulfil as example
 from holdfast.tasks import Worker
+from tests.processes import Connection, start
 
 
-def work(folder: str, dies_at: str, has_begun: bool) -> None:
+def work(folder: str, dies_at: str, has_begun: bool, _: Connection) -> None:
     """Works until nothing is due, or dies at a step: before its work, or right after it."""
     os.chdir(folder)
     if dies_at:
@@ -31,10 +31,7 @@ def work(folder: str, dies_at: str, has_begun: bool) -> None:
 
 
 def run_process(folder: Path, dies_at: str = "", *, has_begun: bool = False) -> int | None:
-    child = get_context("spawn").Process(target=work, args=(str(folder), dies_at, has_begun))
-    child.start()
-    child.join(60)
-    return child.exitcode
+    return start(work, str(folder), dies_at, has_begun).join()
 
 
 @pytest.mark.parametrize("has_begun", [False, True])
