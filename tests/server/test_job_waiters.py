@@ -17,7 +17,7 @@ def _wait_for_a_job(server: SmallServer, client: RawClient, *queues: str) -> Non
 
 
 def _asleep(server: SmallServer) -> int:
-    return sum(len(line._asleep) for line in list(server.dispatcher.job_waiters._lines.values()))
+    return sum(len(each._asleep) for each in list(server.dispatcher.job_waiters._queues.values()))
 
 
 def _put(client: RawClient, queue: str, *ids: str) -> None:
@@ -106,4 +106,4 @@ def test_a_queue_that_no_one_waits_for_is_forgotten(tmp_path: Path) -> None:
             _put(putter, "q", "a")
             _ids(waiter)
 
-        server.until(lambda: not server.dispatcher.job_waiters._lines)
+        server.until(lambda: not server.dispatcher.job_waiters._queues)

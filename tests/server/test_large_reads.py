@@ -22,7 +22,7 @@ from holdfast.operations import OPERATIONS
 from holdfast.server.commands import plan_of
 from holdfast.server.dispatcher import Dispatcher
 from holdfast.server.large_reads import LargeReads
-from holdfast.server.loop_turns import Used
+from holdfast.server.loop_turns import ThreadUsage
 from holdfast.server.resp_session import Later, Plan, Read, RespSession
 from tests.server.running import RawClient, command
 from tests.server.serving import Server, serving
@@ -123,7 +123,7 @@ def test_an_intersection_of_several_keys_is_a_large_read() -> None:
 
 def test_a_kind_of_read_that_took_long_is_run_in_a_thread_for_a_minute() -> None:
     now = 0.0
-    reads = LargeReads(lambda: now, lambda: Used(1.0, 0))
+    reads = LargeReads(lambda: now, lambda: ThreadUsage(1.0, 0))
 
     reads.note_duration("metrics.top", 0.001)
     assert not reads.expects("metrics.top")
@@ -148,10 +148,10 @@ def test_a_kind_of_read_with_a_large_answer_is_run_in_a_thread_for_a_minute() ->
 
 @pytest.mark.parametrize(
     ("used", "is_large"),
-    [(Used(0.03, 0), True), (Used(0.001, 100), True), (Used(0.001, 0), False)],
+    [(ThreadUsage(0.03, 0), True), (ThreadUsage(0.001, 100), True), (ThreadUsage(0.001, 0), False)],
     ids=["busy", "waiting for the disk", "held up by others"],
 )
-def test_a_long_read_goes_by_what_its_turn_has_used(used: Used, is_large: bool) -> None:
+def test_a_long_read_goes_by_what_its_turn_has_used(used: ThreadUsage, is_large: bool) -> None:
     reads = LargeReads(lambda: 0.0, lambda: used)
 
     reads.note_duration("entities.get", 0.3)

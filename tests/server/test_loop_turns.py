@@ -164,7 +164,7 @@ def test_connections_that_end_together_are_closed_a_few_in_each_turn(clock: Cloc
         turns = LoopTurns(asyncio.get_running_loop())
         closed: list[int] = []
         later = [
-            turns.ends_later(lambda number=number: closed.append(number))  # type: ignore[misc]  # bound now
+            turns.defer_close(lambda number=number: closed.append(number))  # type: ignore[misc]  # bound now
             for number in range(3 * ENDED_PER_TURN)
         ]
         assert later.index(True) == ENDED_PER_TURN
@@ -173,7 +173,7 @@ def test_connections_that_end_together_are_closed_a_few_in_each_turn(clock: Cloc
             await next_turn()
             counts.append(len(closed))
         assert closed == list(range(ENDED_PER_TURN, 3 * ENDED_PER_TURN))
-        assert not turns.ends_later(lambda: None)
+        assert not turns.defer_close(lambda: None)
         return counts
 
     assert asyncio.run(end()) == [ENDED_PER_TURN, 2 * ENDED_PER_TURN]

@@ -4,7 +4,7 @@ import asyncio
 
 from holdfast.server.back_pressure import BackPressure
 from holdfast.server.client_limits import MemoryBudget
-from holdfast.server.memory import Garbage, MemoryWatch
+from holdfast.server.memory import FullCollections, MemoryWatch
 
 MEGABYTE = 1024 * 1024
 
@@ -66,13 +66,13 @@ class Collector:
         self.done: list[tuple[int, str]] = []
         self.replaced = 0  # frozen objects that are gone
         self.most = 0  # blocks that a collection has looked at, besides those of the start
-        self._garbage = Garbage(lambda: self.blocks, self)
+        self._full_collections = FullCollections(lambda: self.blocks, self)
         self.look(*blocks[1:])
 
     def look(self, *blocks: int) -> None:
         for self.number, size in enumerate(blocks):
             self.blocks = size * 1_000
-            self._garbage.collect()
+            self._full_collections.collect_if_due()
 
     def collect(self) -> None:
         self.done.append((self.number, "collect"))
@@ -96,7 +96,7 @@ def collections(*blocks: int) -> list[int]:
     return [number for number, what in Collector(*blocks).done if what == "collect"]
 
 
-def test_garbage_is_collected_once_when_a_process_has_grown() -> None:
+def test_full_collections_is_collected_once_when_a_process_has_grown() -> None:
     assert collections(500, 540, 600, 600, 600) == [1]
 
 
@@ -143,8 +143,8 @@ def test_frozen_objects_are_collected_when_the_process_is_small_again() -> None:
 
 def test_a_process_that_has_grown_anyway_is_collected_if_it_has_few_objects() -> None:
     collector = Collector(500, 510)
-    collector._garbage.collect(is_worthwhile=True)
+    collector._full_collections.collect_if_due(is_worthwhile=True)
     collector.blocks = 3_000_000
-    collector._garbage.collect(is_worthwhile=True)
+    collector._full_collections.collect_if_due(is_worthwhile=True)
 
     assert collector.done == [(0, "collect")]

@@ -108,11 +108,11 @@ def test_help_lists_operations_with_their_arguments(client: RawClient) -> None:
 
 
 def test_info_says_master_and_can_be_asked_for_a_section(client: RawClient) -> None:
-    everything = client.ask("INFO")
+    all_commands = client.ask("INFO")
     replication = client.ask("INFO", "replication")
 
-    assert b"redis_version:7.2.4\r\n" in everything
-    assert b"holdfast_version:" in everything
+    assert b"redis_version:7.2.4\r\n" in all_commands
+    assert b"holdfast_version:" in all_commands
     assert b"role:master\r\n" in replication
     assert b"redis_version" not in replication
 

@@ -47,7 +47,7 @@ def command(location: Location, out: Output, operation: str | None, arguments: s
     given = payloads.read_arguments(called, text.encode(), is_json=True)
     with location.open(creates=not called.only_reads) as opened:
         result = called.call(getattr(opened.space, called.layer), given)
-        written = payloads.travelling(called, result, is_json=True)
+        written = payloads.as_encodable(called, result, is_json=True)
     out.json(written)
 
 

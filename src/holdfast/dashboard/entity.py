@@ -39,7 +39,7 @@ async def entity(request: PageRequest) -> HttpResponse:
     if not found:
         raise NotFound(f"{name} has no entity {id!r:.200}")
     table = await table_of(request, name)
-    [written] = payloads.travelling(find("entities", "get"), found, is_json=True)
+    [written] = payloads.as_encodable(find("entities", "get"), found, is_json=True)
     properties = {each: relaxed(value) for each, value in written.properties.items()}
     return await request.render(
         "entity.html",

@@ -17,8 +17,8 @@ from holdfast.limits import (
     STOPPING_STALLED_SECONDS,
 )
 
-_LOOK_SECONDS: Final = 0.25  # between two checks of slow clients
-_OVERFLOW_LOOK_SECONDS: Final = 0.05  # the same while too much is unread
+_CHECK_SECONDS: Final = 0.25  # between two checks of slow clients
+_OVERFLOW_CHECK_SECONDS: Final = 0.05  # between two checks while too much is unread
 
 
 class SlowClient(Protocol):
@@ -42,10 +42,10 @@ class _Backlog:
         self.began = now  # when it fell behind
         self.read = 0  # bytes since then
 
-    def is_too_slow(self, now: float, patience: float) -> bool:
-        if now - self.since >= patience:
+    def is_too_slow(self, now: float, stalled_seconds: float) -> bool:
+        if now - self.since >= stalled_seconds:
             return True
-        return now - self.began >= patience + self.read / MIN_ANSWER_BYTES_PER_SECOND
+        return now - self.began >= stalled_seconds + self.read / MIN_ANSWER_BYTES_PER_SECOND
 
 
 class BackPressure:
@@ -61,83 +61,86 @@ class BackPressure:
         self.size = size  # in bytes; twice as much is never held
         self.total = 0
         self._loop = loop
-        self._patience = stalled_seconds
-        self._debts: dict[SlowClient, _Backlog] = {}
+        self._stalled_seconds = stalled_seconds
+        self._backlogs: dict[SlowClient, _Backlog] = {}
         self._timer: asyncio.TimerHandle | None = None
-        self._looked = 0.0
+        self._last_overflow_check = 0.0
 
     def add(self, connection: SlowClient) -> None:
         """Watches a connection whose client is behind, until `remove`."""
-        if connection not in self._debts:
-            self._debts[connection] = _Backlog(self._loop.time())
+        if connection not in self._backlogs:
+            self._backlogs[connection] = _Backlog(self._loop.time())
             if self._timer is None:
                 self._timer = self._loop.call_later(self._pause(), self._drop_stalled)
             self.note_written(connection, connection.unsent_bytes())
 
     def note_written(self, connection: SlowClient, written: int) -> None:
         """Counts bytes that were written to a connection, if it is watched."""
-        debt = self._debts.get(connection)
-        if debt is not None:
-            self._measure(connection, debt, written)
+        backlog = self._backlogs.get(connection)
+        if backlog is not None:
+            self._measure(connection, backlog, written)
             if self.total > self.size:
                 self._overflow()
 
     def remove(self, connection: SlowClient) -> None:
         """Stops watching a client that has caught up or left."""
-        debt = self._debts.pop(connection, None)
-        if debt is not None:
-            self.total -= debt.bytes
+        backlog = self._backlogs.pop(connection, None)
+        if backlog is not None:
+            self.total -= backlog.bytes
 
     def shorten_time_limit(self) -> None:
         """Shortens the time limit while the server stops, so that clients that read nothing delay
         it only briefly."""
-        self._patience = min(self._patience, STOPPING_STALLED_SECONDS)
+        self._stalled_seconds = min(self._stalled_seconds, STOPPING_STALLED_SECONDS)
 
     def _pause(self) -> float:
-        return min(_LOOK_SECONDS, self._patience / 4)
+        return min(_CHECK_SECONDS, self._stalled_seconds / 4)
 
     def _drop_stalled(self) -> None:
         """Drops the connections whose clients have read nothing for too long."""
         self._timer = None
         self._measure_all()
         now = self._loop.time()
-        for connection, debt in list(self._debts.items()):
-            if debt.is_too_slow(now, self._patience):
+        for connection, backlog in list(self._backlogs.items()):
+            if backlog.is_too_slow(now, self._stalled_seconds):
                 self._drop(connection)
-        if self._debts:
+        if self._backlogs:
             self._timer = self._loop.call_later(self._pause(), self._drop_stalled)
 
     def _measure_all(self) -> None:
-        for connection, debt in self._debts.items():
-            self._measure(connection, debt, 0)
+        for connection, backlog in self._backlogs.items():
+            self._measure(connection, backlog, 0)
 
-    def _measure(self, connection: SlowClient, debt: _Backlog, written: int) -> None:
+    def _measure(self, connection: SlowClient, backlog: _Backlog, written: int) -> None:
         now, size = self._loop.time(), connection.unsent_bytes()
-        read = debt.bytes + written - size
+        read = backlog.bytes + written - size
         if not size:
-            debt.began = debt.since = now
-            debt.read = 0
+            backlog.began = backlog.since = now
+            backlog.read = 0
         elif read > 0:
-            debt.since = now
-            if now - debt.began >= RECENT_READ_SECONDS:  # what comes before, the kernel has taken
-                debt.read += read
-        self.total += size - debt.bytes
-        debt.bytes = size
+            backlog.since = now
+            if now - backlog.began >= RECENT_READ_SECONDS:  # before that, the kernel has taken it
+                backlog.read += read
+        self.total += size - backlog.bytes
+        backlog.bytes = size
 
     def _overflow(self) -> None:
         """Drops the clients that have read nothing for longest; those that do read are spared if
         possible."""
         now = self._loop.time()
-        if self.total <= 2 * self.size and now - self._looked < _OVERFLOW_LOOK_SECONDS:
+        if (
+            self.total <= 2 * self.size
+            and now - self._last_overflow_check < _OVERFLOW_CHECK_SECONDS
+        ):
             return
-        self._looked = now
+        self._last_overflow_check = now
         self._measure_all()
-        for connection, debt in sorted(self._debts.items(), key=lambda each: each[1].since):
-            if self.total <= self.size or now - debt.since < RECENT_READ_SECONDS:
+        for connection, backlog in sorted(self._backlogs.items(), key=lambda each: each[1].since):
+            if self.total <= self.size or now - backlog.since < RECENT_READ_SECONDS:
                 break
             self._drop(connection)
         if self.total > 2 * self.size:
-            for connection, _ in sorted(self._debts.items(), key=lambda each: -each[1].bytes):
+            for connection, _ in sorted(self._backlogs.items(), key=lambda each: -each[1].bytes):
                 if self.total <= 2 * self.size:
                     break
                 self._drop(connection)

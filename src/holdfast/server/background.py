@@ -2,9 +2,8 @@
 
 A space in which nothing is due costs nothing. The server knows when each space has something due
 next, and looks again at a space that was written to: by this server or, as far as notices tell, by
-another process. The rest is found by a slow walk over all spaces,
-a bounded number of them in each round, so that the work of a round does not grow with the number of
-spaces.
+another process. A slow walk over all spaces finds the rest. Each round visits a bounded number of
+spaces, so its work does not grow with the number of spaces.
 """
 
 import asyncio
@@ -28,7 +27,7 @@ from holdfast.limits import (
     USERS_REFRESH_SECONDS,
 )
 from holdfast.server.dispatcher import Dispatcher
-from holdfast.server.memory import Garbage, MemoryWatch, return_memory
+from holdfast.server.memory import FullCollections, MemoryWatch, return_memory
 from holdfast.space_runner import SpaceRunner
 from holdfast.spaces import DIRECTORY
 from holdfast.store import Store
@@ -44,7 +43,7 @@ async def sweep(dispatcher: Dispatcher) -> None:
     loop = asyncio.get_running_loop()
     users_read = loop.time()
     memory = MemoryWatch(dispatcher.memory_budget, dispatcher.back_pressure)
-    garbage = Garbage()
+    full_collections = FullCollections()
     with ThreadPoolExecutor(1, thread_name_prefix="holdfast-sweep") as thread:
         try:
             while True:
@@ -63,7 +62,9 @@ async def sweep(dispatcher: Dispatcher) -> None:
                         dispatcher.authenticator.refresh(users)
                     await loop.run_in_executor(thread, sweeper.round)
                     is_large = memory.should_return_memory()
-                    garbage.collect(is_worthwhile=is_large)  # on the loop: most of it is its own
+                    full_collections.collect_if_due(
+                        is_worthwhile=is_large
+                    )  # on the loop: most of it is its own
                     if is_large:
                         await loop.run_in_executor(thread, return_memory)
                         memory.note_returned()
@@ -123,23 +124,23 @@ class Sweeper:
 
     def round(self) -> None:
         """Removes what is due now. Reads 1 key for each space that it checks."""
-        looked, self._touched = self._touched, set()
+        to_check, self._touched = self._touched, set()
         self.is_building = False
-        looked |= self._walk()
-        looked |= self._due()
-        while looked and not self._stopped:
-            prefix = looked.pop()
+        to_check |= self._next_spaces()
+        to_check |= self._due()
+        while to_check and not self._stopped:
+            prefix = to_check.pop()
             try:
                 self._sweep_space(prefix)
             except UnknownSpace:
                 self._next.pop(prefix, None)  # it has been dropped
             except HoldfastError:
-                self._touched |= looked | {prefix}
+                self._touched |= to_check | {prefix}
                 raise
         if not self._stopped:
             self._store.resume_drops()
 
-    def _walk(self) -> set[bytes]:
+    def _next_spaces(self) -> set[bytes]:
         """Returns the next few of all spaces, in the order of their names."""
         page = self._store.page_of_spaces(after=self._after, limit=SWEPT_SPACES_PER_ROUND)
         self._after = page[-1][0] if len(page) == SWEPT_SPACES_PER_ROUND else None

@@ -12,7 +12,7 @@ from holdfast.errors import BadInput, Forbidden
 _BACKUP: Final = re.compile(r"\w[\w. +@:-]{,199}")
 
 
-def placed_backup(arguments: Any, folder: Path | None) -> Any:
+def in_backup_folder(arguments: Any, folder: Path | None) -> Any:
     """Restricts a backup to the server's backup folder: the permission to back up is not a
     permission to write anywhere."""
     name = arguments.target

@@ -19,8 +19,8 @@ def check_steps(count: int) -> None:
 
 
 class BatchMeter:
-    """Measures one run of a batch, in CPU time of its thread: a busy machine does not make it
-    fail."""
+    """Measures one run of a batch, in CPU time of its thread, so that it does not fail on a busy
+    machine."""
 
     def __init__(self) -> None:
         self._begin = time.thread_time()

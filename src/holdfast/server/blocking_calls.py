@@ -56,7 +56,7 @@ async def first_jobs(
                 jobs: T = await dispatcher.write(space, pop(queue))
                 if jobs:
                     return jobs
-            rest = await dispatcher.read(space, partial(_until_next, queues, ahead))
+            rest = await dispatcher.read(space, partial(_seconds_until_next, queues, ahead))
             left = deadline - asyncio.get_running_loop().time()
             if left <= 0 or dispatcher.stopping:
                 return None
@@ -65,7 +65,7 @@ async def first_jobs(
                 return None
 
 
-def _until_next(queues: Sequence[str], ahead: float, view: View) -> float | None:
+def _seconds_until_next(queues: Sequence[str], ahead: float, view: View) -> float | None:
     """Returns the seconds until something in the queues becomes due by itself."""
     wake = view.jobs.next_wake(*queues)
     return None if wake is None else max(0.001, wake - view.now - ahead)
@@ -87,13 +87,13 @@ async def wait_until_ended(
 ) -> Job:
     """Returns the job as soon as it is complete or failed, or as it is after `timeout` seconds."""
     deadline = _deadline(timeout)
-    mention = event_marker(id)
-    with _NoticeWaiter(dispatcher, space, LOG, lambda notice: mention in notice.payload) as ear:
+    marker = event_marker(id)
+    with _NoticeWaiter(dispatcher, space, LOG, lambda notice: marker in notice.payload) as waiter:
         while True:
             job = await dispatcher.read(space, lambda view: view.jobs.get(id))
             if job is None:
                 raise UnknownJob.of(id)
-            if job.state in (COMPLETE, FAILED) or not await ear.listen(deadline, None):
+            if job.state in (COMPLETE, FAILED) or not await waiter.listen(deadline, None):
                 return job
 
 
@@ -110,9 +110,9 @@ class _NoticeWaiter:
         self, dispatcher: Dispatcher, space: Space, topic: str, wanted: Callable[[Notice], bool]
     ) -> None:
         self._loop = asyncio.get_running_loop()
-        self._execution = dispatcher
-        self._heard = asyncio.Event()
-        self._end_wait = dispatcher.add_wait(self._heard.set)
+        self._dispatcher = dispatcher
+        self._noticed = asyncio.Event()
+        self._end_wait = dispatcher.add_wait(self._noticed.set)
         self._wanted = wanted
         self._end = dispatcher.notice_feed.listen(
             self._on_notice, space=space.prefix, topic_prefix=topic
@@ -120,7 +120,7 @@ class _NoticeWaiter:
 
     def _on_notice(self, notice: Notice) -> None:
         if self._wanted(notice):
-            self._heard.set()
+            self._noticed.set()
 
     async def listen(self, deadline: float, rest: float | None) -> bool:
         """Waits for a notice, or for `rest` seconds; False if the deadline comes first.
@@ -128,14 +128,14 @@ class _NoticeWaiter:
         When the server stops, every deadline has passed.
         """
         left = deadline - self._loop.time()
-        if left <= 0 or self._execution.stopping:
+        if left <= 0 or self._dispatcher.stopping:
             return False
         try:
-            await asyncio.wait_for(self._heard.wait(), left if rest is None else min(left, rest))
+            await asyncio.wait_for(self._noticed.wait(), left if rest is None else min(left, rest))
         except TimeoutError:
             return self._loop.time() < deadline
-        self._heard.clear()
-        return not self._execution.stopping
+        self._noticed.clear()
+        return not self._dispatcher.stopping
 
     def __enter__(self) -> "_NoticeWaiter":
         return self

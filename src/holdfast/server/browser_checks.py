@@ -23,15 +23,15 @@ from holdfast.limits import MAX_KNOWN_HOSTS
 
 ANY_HOST: Final = "*"
 _HOST: Final = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\[\]:/?#@\s]+)(?::[0-9]*)?")
-_FROM_ELSEWHERE: Final = ("cross-site", "same-site")  # another port of localhost is `same-site`
-_LOOKING: Final = ("GET", "HEAD")
+_FOREIGN_SITES: Final = ("cross-site", "same-site")  # another port of localhost is `same-site`
+_SAFE_METHODS: Final = ("GET", "HEAD")
 
 
 class Hosts:
     """The host names that a server answers to; None: the application around it decides."""
 
     def __init__(self, allowed: Iterable[str] | None = None) -> None:
-        self._allowed = None if allowed is None else {_plain(name) for name in allowed}
+        self._allowed = None if allowed is None else {_normalized(name) for name in allowed}
         self._known: dict[tuple[str, bool], bool] = {}  # caches parsed headers
 
     def refuse_others(self, host: str | None, *, is_open: bool) -> None:
@@ -59,7 +59,7 @@ class Hosts:
         except ValueError:  # brackets that are not around an address
             return False
         return bool(name) and (
-            parts.netloc.lower() == host.lower() or _plain(name) in (self._allowed or ())
+            parts.netloc.lower() == host.lower() or _normalized(name) in (self._allowed or ())
         )
 
     def _answers_to(self, host: str, is_open: bool) -> bool:
@@ -69,7 +69,7 @@ class Hosts:
         found = _HOST.fullmatch(host)
         if found is None:
             return False
-        name = _plain(found[1])
+        name = _normalized(found[1])
         return name in self._allowed or is_local(name) or _is_address(name)
 
 
@@ -85,8 +85,8 @@ def refuse_foreign_page(
         return
     origin = headers.get("origin")
     if origin is None:
-        is_foreign = headers.get("sec-fetch-site") in _FROM_ELSEWHERE and not (
-            headers.get("sec-fetch-mode") == "navigate" and method in _LOOKING
+        is_foreign = headers.get("sec-fetch-site") in _FOREIGN_SITES and not (
+            headers.get("sec-fetch-mode") == "navigate" and method in _SAFE_METHODS
         )
         origin = "another site"
     else:
@@ -117,5 +117,5 @@ def _is_address(name: str) -> bool:
     return True
 
 
-def _plain(name: str) -> str:
+def _normalized(name: str) -> str:
     return name.strip().strip("[]").rstrip(".").lower()

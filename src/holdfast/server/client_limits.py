@@ -1,5 +1,7 @@
-"""The limits of one server: those of `limits.py`, unless it was started with others; and the memory
-that all of its clients share."""
+"""The limits of one server, and the memory that all of its clients share.
+
+The limits are those of `limits.py`, unless the server was started with others.
+"""
 
 import math
 from collections.abc import Iterable

@@ -104,7 +104,7 @@ class Word(NamedTuple):
     is_repeated: bool = False
 
 
-class Described(NamedTuple):
+class CommandDescription(NamedTuple):
     """The description of a command."""
 
     name: str  # in lower case, as Redis has it
@@ -125,24 +125,24 @@ class Described(NamedTuple):
         return required if is_fixed else -required
 
 
-def described(name: str) -> Described | None:
+def described(name: str) -> CommandDescription | None:
     """Returns the description of a command; None if no command has that name."""
     lower = name.lower()
     return _described(lower) if lower.upper().encode() in COMMANDS else None
 
 
-@cache  # of names that exist: of all that clients send there is no end
-def _described(lower: str) -> Described:
+@cache  # bounded: only names that exist get here
+def _described(lower: str) -> CommandDescription:
     known = OPERATIONS.get(lower) or OPERATIONS_BY_METHOD.get(lower)
     if known is not None:
         return _of_operation(lower, known)
     plain = lower.upper().removeprefix("ENTITY.")
     group, syntax, summary = _PLAIN[plain]
     words = tuple(map(_word, syntax.split()))
-    return Described(lower, group, summary, "", words, ("loading", "stale"))
+    return CommandDescription(lower, group, summary, "", words, ("loading", "stale"))
 
 
-def _of_operation(name: str, operation: Operation) -> Described:
+def _of_operation(name: str, operation: Operation) -> CommandDescription:
     words = tuple(
         Word(
             field.encode_name,
@@ -155,7 +155,7 @@ def _of_operation(name: str, operation: Operation) -> Described:
     flags = ["readonly" if operation.only_reads else "write"]
     if operation.kind == "wait":
         flags.append("blocking")
-    return Described(
+    return CommandDescription(
         name, operation.layer, operation.summary, operation.cost, words, tuple(flags), True
     )
 
@@ -167,8 +167,8 @@ def _word(syntax: str) -> Word:
     return Word(name, "string", is_optional, is_repeated=bare != name)
 
 
-def everything() -> list[Described]:
-    """Returns what is told of all commands, in their order."""
+def all_commands() -> list[CommandDescription]:
+    """Returns the descriptions of all commands, in the order of their names."""
     found = (described(name.decode()) for name in sorted(COMMANDS))
     return [each for each in found if each is not None]
 
@@ -176,7 +176,7 @@ def everything() -> list[Described]:
 # --- as replies -----------------------------------------------------------------------------------
 
 
-def info_reply(command: Described) -> bytes:
+def info_reply(command: CommandDescription) -> bytes:
     """Returns an element of `COMMAND` and `COMMAND INFO`: no command here has keys in Redis'
     sense."""
     nothing = wire.array([])
@@ -194,7 +194,7 @@ def info_reply(command: Described) -> bytes:
     )
 
 
-def docs_reply(command: Described, protocol: int) -> bytes:
+def docs_reply(command: CommandDescription, protocol: int) -> bytes:
     """Returns the description of one command in `COMMAND DOCS`."""
     facts = {
         "summary": command.summary,
@@ -260,10 +260,10 @@ def _docs(words: list[str], protocol: int) -> bytes:
 def _all_docs(protocol: int) -> bytes:
     """Returns the docs of all commands, about 200 KB; encoding them takes milliseconds, so it is
     done once."""
-    return _docs_of(everything(), protocol)
+    return _docs_of(all_commands(), protocol)
 
 
-def _docs_of(chosen: list[Described], protocol: int) -> bytes:
+def _docs_of(chosen: list[CommandDescription], protocol: int) -> bytes:
     pairs = [(_text(each.name), docs_reply(each, protocol)) for each in chosen]
     return wire.mapping(pairs, protocol)
 
@@ -277,7 +277,7 @@ def _infos(words: list[str], protocol: int) -> bytes:
 
 @cache
 def _all_infos() -> bytes:
-    return wire.array(info_reply(each) for each in everything())
+    return wire.array(info_reply(each) for each in all_commands())
 
 
 def _listed(words: list[str], protocol: int) -> bytes:
@@ -292,7 +292,7 @@ def _listed(words: list[str], protocol: int) -> bytes:
             return wire.array(wire.bulk(name) for name in names if pattern.fullmatch(name))
         case ["FILTERBY", "ACLCAT" | "MODULE"] if len(words) == 3:
             group = words[2].lower().lstrip("@")
-            return wire.array(_text(each.name) for each in everything() if each.group == group)
+            return wire.array(_text(each.name) for each in all_commands() if each.group == group)
     return wire.error("ERR syntax error: COMMAND LIST [FILTERBY PATTERN glob | ACLCAT group]")
 
 

@@ -33,7 +33,7 @@ class RequestSize(NamedTuple):
 
 
 _PIECE_BYTES: Final = 64 * 1024  # counted in one step
-_STEP_VALUES: Final = 5_000  # the same for msgpack and BSON
+_STEP_VALUES: Final = 5_000  # counted in one step of msgpack and BSON
 _WIDTH: Final = 4  # bytes per letter of a text, if any letter needs that many
 # Only a longer request can become too large when decoded.
 _SURELY_NARROW_BYTES: Final = MAX_REQUEST_DECODED_BYTES // _WIDTH

@@ -190,7 +190,7 @@ class DirectAnswers(IgnoredUpgrades):
         if body:
             super().on_body(body)
 
-    # --- how long an idle connection stays open --------------------------------------------------
+    # --- keep-alive of idle connections ----------------------------------------------------------
 
     # uvicorn stops a timer when data arrives and starts it with each answer, which takes as long
     # as parsing. Here it keeps running, and checks at its end whether there was an answer.

@@ -1,7 +1,7 @@
 """Runs operations for all connections of a server: reads at once, writes in groups.
 
 `write_groups.py` commits the groups of writes. Operations of several transactions (`long`) run in a
-thread of their own, so that they hold up nobody.
+thread, so that they block nobody.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ from holdfast.operations import Operation
 from holdfast.server.addresses import Address
 from holdfast.server.auth import Authenticator
 from holdfast.server.back_pressure import BackPressure
-from holdfast.server.backup_names import placed_backup
+from holdfast.server.backup_names import in_backup_folder
 from holdfast.server.browser_checks import Hosts
 from holdfast.server.call_tracing import TracedCall
 from holdfast.server.client_limits import MemoryBudget
@@ -131,15 +131,15 @@ class Dispatcher:
         )
         self._directory = ThreadPoolExecutor(1, thread_name_prefix="holdfast-directory")
         self._long = ThreadPoolExecutor(LONG_OPERATION_THREADS, thread_name_prefix="holdfast-long")
-        # Whether a read waits for the network, which would hold up all others on the loop.
+        # Whether a read waits for the network, which would block all others on the loop.
         self.reads_in_threads = store.engine.is_remote
         self.large_reads = LargeReads(used_in_turn=self.turns.used)
         threads = READING_THREADS if self.reads_in_threads else LARGE_READ_THREADS
         self._readers = ThreadPoolExecutor(threads, thread_name_prefix="holdfast-reader")
         self._decoder = ThreadPoolExecutor(1, thread_name_prefix="holdfast-decoder")
         self._pacer = Pacer()
-        self._threads = 0  # long operations that run or wait for a thread
-        self._ends: dict[object, Callable[[], None]] = {}  # end the waits when the server stops
+        self._long_operations = 0  # that run or wait for a thread
+        self._wait_ends: dict[object, Callable[[], None]] = {}  # called when the server stops
         self._sessions = itertools.count(1)
 
     def known_space(self, name: str) -> Space | None:
@@ -240,8 +240,8 @@ class Dispatcher:
         traced: TracedCall | None = None,
         encode: Callable[[Any], Any] | None = None,
     ) -> Any:
-        """Runs one operation and returns its result, durable if it wrote; or what `encode` makes of
-        it, in the thread where it was made: encoding a large one takes time, too."""
+        """Runs one operation and returns its result, durable if it wrote. `encode` runs in the
+        thread that made the result, as encoding a large one takes time."""
         if operation.kind in ("long", "wait") or self.is_for_all_domains(space, operation):
             try:
                 return await self.start(space, operation, arguments, encode)
@@ -274,7 +274,7 @@ class Dispatcher:
             waiting = self.waits[operation.full_name](self, space, arguments)
             return asyncio.ensure_future(_encoded(waiting, encode))
         if operation.full_name in ("admin.backup", "admin.backup_start"):
-            arguments = placed_backup(arguments, self.backups)
+            arguments = in_backup_folder(arguments, self.backups)
         work = self.recorder.work_of(operation, arguments)
 
         def run() -> Any:
@@ -379,8 +379,8 @@ class Dispatcher:
 
     def in_thread(self, call: Callable[[], Any]) -> asyncio.Future[Any]:
         """Runs a long operation in a thread, at most `LONG_OPERATION_THREADS` at a time."""
-        if self._threads >= LONG_OPERATION_THREADS + MAX_QUEUED_LONG_OPERATIONS:
-            raise ServerBusy(f"{self._threads} long operations are already running")
+        if self._long_operations >= LONG_OPERATION_THREADS + MAX_QUEUED_LONG_OPERATIONS:
+            raise ServerBusy(f"{self._long_operations} long operations are already running")
 
         def run() -> Any:
             try:
@@ -390,9 +390,9 @@ class Dispatcher:
                 self.write_groups.deliver_notices()
 
         def ended(_: object) -> None:
-            self._threads -= 1
+            self._long_operations -= 1
 
-        self._threads += 1
+        self._long_operations += 1
         future = self._loop.run_in_executor(self._long, run)
         future.add_done_callback(ended)
         return future
@@ -411,25 +411,25 @@ class Dispatcher:
         """Registers `end` to be called when the server stops; returns the function that unregisters
         it."""
         token = object()
-        self._ends[token] = end
-        return lambda: self._ends.pop(token, None) and None
+        self._wait_ends[token] = end
+        return lambda: self._wait_ends.pop(token, None) and None
 
     @contextmanager
     def ended_with_server(self, end: Callable[[], None]) -> Iterator[None]:
         """Like `add_wait`, for a `with` block."""
-        take_back = self.add_wait(end)
+        unregister = self.add_wait(end)
         try:
             yield
         finally:
-            take_back()
+            unregister()
 
     def end_waits(self) -> None:
         """Answers all waiting calls as if their timeout had passed."""
         self.stopping = True
-        for end in list(self._ends.values()):
+        for end in list(self._wait_ends.values()):
             end()
 
-    # --- how it is -------------------------------------------------------------------------------
+    # --- status -------------------------------------------------------------------------------
 
     def settings(self) -> dict[str, object]:
         """Returns the settings that the server was started with, without secrets."""
@@ -444,8 +444,8 @@ class Dispatcher:
         return {
             "connections": self.connections.total,
             "queued_writes": self.write_groups.queued,
-            "long_operations": self._threads,
-            "waits": len(self._ends),
+            "long_operations": self._long_operations,
+            "waits": len(self._wait_ends),
             "open_spaces": len(self._spaces),
             "request_bytes": self.memory_budget.taken,  # held by large requests
             "unsent_bytes": self.back_pressure.total,  # not read yet by slow clients
@@ -454,8 +454,8 @@ class Dispatcher:
     def as_known_error(
         self, error: BaseException, request: Mapping[str, str | int] = NO_IDS
     ) -> HoldfastError:
-        """Returns the error as one that can be told; what no one expected goes into the log, and
-        where it was raised is forgotten.
+        """Returns the error that a client may see. An unexpected one is logged, and its frames are
+        released.
 
         `request` has the ids by which the log and the client name the same request.
         """

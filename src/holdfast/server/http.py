@@ -89,7 +89,7 @@ class Route(NamedTuple):
 ROUTES: Final[list[Route]] = []
 _words: Final[set[str]] = set()  # the plain segments of all routes
 _LIVEZ: Final = b"/livez"
-_OTHER: Final = "{}"  # stands for a segment that no route names
+_OTHER: Final = "{}"  # replaces a segment that no route names
 _SHAPE_SEGMENTS: Final = 16  # more than any route has: further ones make no difference
 _SHAPES: Final = 512  # of paths that are cached; there are few, unless someone probes
 _AT_ONCE_URL_BYTES: Final = 200  # longer URLs are not cached
@@ -316,9 +316,11 @@ class HttpApi:
 
     def scheme_of(self, request: HttpRequest) -> str:
         """Returns the scheme of the client's URL; a trusted proxy may have ended its TLS."""
-        said = request.headers.get("x-forwarded-proto", "")
-        if said in ("http", "https") and is_trusted(request.peer, self.dispatcher.trusted_proxies):
-            return said
+        stated = request.headers.get("x-forwarded-proto", "")
+        if stated in ("http", "https") and is_trusted(
+            request.peer, self.dispatcher.trusted_proxies
+        ):
+            return stated
         return request.scheme
 
     async def while_connected(self, request: HttpRequest, waiting: Coroutine[Any, Any, T]) -> T:
@@ -365,7 +367,7 @@ class HttpApi:
         response. However the stream ends, what the generator holds, such as a snapshot, is
         released.
         """
-        first: bytes = await self.dispatcher.in_thread(lambda: _some(parts))
+        first: bytes = await self.dispatcher.in_thread(lambda: _next_piece(parts))
         return self._pieces(first, parts)
 
     async def _pieces(
@@ -375,7 +377,7 @@ class HttpApi:
             piece = first
             while piece:
                 yield piece
-                piece = await self.dispatcher.in_thread(lambda: _some(parts))
+                piece = await self.dispatcher.in_thread(lambda: _next_piece(parts))
         finally:
             parts.close()
 
@@ -412,7 +414,7 @@ class HttpApi:
 _EVERYTHING: Final = "POST /{space}/{layer}/{operation}; /openapi.json lists all that is there."
 _BY_POST: Final = "Arguments travel in the body: curl URL -d '{...}' sends one by POST."
 _HEALTH: Final = "/livez says that the process runs, /readyz that the store answers. "
-_OFTEN_MEANT: Final = {
+_COMMON_MISTAKES: Final = {
     **dict.fromkeys(("health", "healthz", "healthcheck", "ping", "alive", "live"), _HEALTH),
     **dict.fromkeys(("status", "ready", "readiness", "up", "_health", "_status"), _HEALTH),
     **dict.fromkeys(("docs", "api", "swagger", "swagger.json", "openapi", "redoc"), ""),
@@ -422,8 +424,8 @@ _OFTEN_MEANT: Final = {
 def _hint_for(path: str) -> str:
     """Returns a hint for a path that does not exist."""
     name = path.strip("/").lower()
-    if name in _OFTEN_MEANT:
-        return _OFTEN_MEANT[name]
+    if name in _COMMON_MISTAKES:
+        return _COMMON_MISTAKES[name]
     if name.replace("/", ".") in OPERATIONS:
         return f"A path begins with the space: did you mean /default/{name}? "
     plain = ["/".join(each.segments) for each in ROUTES if not any("{" in s for s in each.segments)]
@@ -436,7 +438,7 @@ def _as_text(message: str) -> str:
     return message.encode(errors="replace").decode()
 
 
-def _some(parts: Iterator[bytes]) -> bytes:
+def _next_piece(parts: Iterator[bytes]) -> bytes:
     """Returns the next parts, about `STREAM_PIECE_BYTES` together."""
     taken: list[bytes] = []
     size = 0

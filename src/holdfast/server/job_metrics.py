@@ -55,11 +55,11 @@ def job_families(space: str, reader: Reader) -> list[Family]:
 def _counter(
     labelled: list[tuple[QueueFigures, Labels]],
     name: str,
-    told: str,
+    help_text: str,
     read: Callable[[QueueFigures], int],
 ) -> Family:
     series = [[Sample("_total", labels, read(each))] for each, labels in labelled]
-    return Family(f"holdfast_jobs_{name}", "counter", told, series)
+    return Family(f"holdfast_jobs_{name}", "counter", help_text, series)
 
 
 def _histogram(labels: Labels, times: TimesFigures) -> list[Sample]:

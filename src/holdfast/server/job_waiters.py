@@ -19,7 +19,7 @@ from holdfast.jobs.ledger import READY
 from holdfast.server.notice_feed import NoticeFeed
 from holdfast.store import Space
 
-_ticket = attrgetter("ticket")
+_arrival = attrgetter("arrival")
 
 
 class JobWaiters:
@@ -28,41 +28,43 @@ class JobWaiters:
     def __init__(self, notice_feed: NoticeFeed, *, counts_jobs: bool) -> None:
         """With `counts_jobs` it reads how many jobs there are; without, it wakes every waiter."""
         self._counts_jobs = counts_jobs
-        self._lines: dict[tuple[bytes, str], _QueueWaiters] = {}
-        self._tickets = itertools.count()
+        self._queues: dict[tuple[bytes, str], _QueueWaiters] = {}
+        self._arrivals = itertools.count()
         self._notice_feed = notice_feed
         self._stop_listening: Callable[[], None] | None = None  # None: nobody waits for jobs
 
     def join(self, space: Space, queues: Iterable[str]) -> "WaitingClient":
         """Returns a waiter at the end of the lists of `queues`, for a `with` block."""
-        lines = []
+        queue_waiters = []
         for queue in dict.fromkeys(queues):
             key = (space.prefix, queue)
-            line = self._lines.get(key)
-            if line is None:
-                line = _QueueWaiters(self._forget, space, queue, counts_jobs=self._counts_jobs)
-                self._lines[key] = line
-            lines.append(line)
+            waiters = self._queues.get(key)
+            if waiters is None:
+                waiters = _QueueWaiters(self._forget, space, queue, counts_jobs=self._counts_jobs)
+                self._queues[key] = waiters
+            queue_waiters.append(waiters)
         if self._stop_listening is None:  # before the first try, so that no later job is missed
             self._stop_listening = self._notice_feed.listen(self._on_notice, topic_prefix=READY)
-        return WaitingClient(next(self._tickets), lines)
+        return WaitingClient(next(self._arrivals), queue_waiters)
 
     def _forget(self, space: Space, queue: str) -> None:
         """Forgets a queue that nobody waits for any more."""
-        self._lines.pop((space.prefix, queue), None)
-        if not self._lines and self._stop_listening is not None:
+        self._queues.pop((space.prefix, queue), None)
+        if not self._queues and self._stop_listening is not None:
             self._stop_listening()
             self._stop_listening = None
 
     def _on_notice(self, notice: Notice) -> None:
         queue = notice.payload.decode()
         if queue:
-            lines = [self._lines.get((notice.space, queue))]
+            queue_waiters = [self._queues.get((notice.space, queue))]
         else:  # about every queue: changed settings, for example
-            lines = [line for (space, _), line in self._lines.items() if space == notice.space]
-        for line in lines:
-            if line is not None:
-                line.wake_some()
+            queue_waiters = [
+                waiters for (space, _), waiters in self._queues.items() if space == notice.space
+            ]
+        for waiters in queue_waiters:
+            if waiters is not None:
+                waiters.wake_some()
 
 
 class _QueueWaiters:
@@ -93,17 +95,17 @@ class _QueueWaiters:
             with suppress(HoldfastError), self._space.view() as view:
                 jobs = view.jobs.waiting(self._queue)
         # A waiter that is awake may have tried before the job came, and has to try again.
-        trying = sorted(self.awake, key=_ticket)[:jobs]
+        trying = sorted(self.awake, key=_arrival)[:jobs]
         for waiter in trying + self._asleep[: jobs - len(trying)]:
             waiter.wake()
 
     def put_to_sleep(self, waiter: "WaitingClient") -> None:
         self.awake.discard(waiter)
-        insort(self._asleep, waiter, key=_ticket)
+        insort(self._asleep, waiter, key=_arrival)
 
     def mark_awake(self, waiter: "WaitingClient") -> None:
         self.awake.add(waiter)
-        del self._asleep[bisect_left(self._asleep, waiter.ticket, key=_ticket)]
+        del self._asleep[bisect_left(self._asleep, waiter.arrival, key=_arrival)]
 
     def leave(self, waiter: "WaitingClient") -> None:
         self.awake.discard(waiter)
@@ -116,42 +118,42 @@ class _QueueWaiters:
 class WaitingClient:
     """A client that waits for a job of some queues."""
 
-    def __init__(self, ticket: int, lines: list[_QueueWaiters]) -> None:
-        self.ticket = ticket
-        self._lines = lines
+    def __init__(self, arrival: int, queue_waiters: list[_QueueWaiters]) -> None:
+        self.arrival = arrival
+        self._queues = queue_waiters
         self._is_asleep = False
-        self._heard = asyncio.Event()
+        self._woken = asyncio.Event()
 
     def wake(self) -> None:
         """Makes the waiter try; if it is trying already, makes it try again."""
-        self._heard.set()
+        self._woken.set()
         if self._is_asleep:
             self._is_asleep = False
-            for line in self._lines:
-                line.mark_awake(self)
+            for waiters in self._queues:
+                waiters.mark_awake(self)
 
     async def sleep(self, seconds: float) -> bool:
         """Waits at most `seconds` to be woken, and returns whether it was."""
-        if not self._heard.is_set():
+        if not self._woken.is_set():
             self._is_asleep = True
-            for line in self._lines:
-                line.put_to_sleep(self)
+            for waiters in self._queues:
+                waiters.put_to_sleep(self)
             try:
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._heard.wait(), seconds)
+                    await asyncio.wait_for(self._woken.wait(), seconds)
             finally:
                 was_woken = not self._is_asleep
                 self.wake()
         else:
             was_woken = True
-        self._heard.clear()
+        self._woken.clear()
         return was_woken
 
     def __enter__(self) -> Self:
-        for line in self._lines:
-            line.awake.add(self)
+        for waiters in self._queues:
+            waiters.awake.add(self)
         return self
 
     def __exit__(self, *exc: object) -> None:
-        for line in self._lines:
-            line.leave(self)
+        for waiters in self._queues:
+            waiters.leave(self)

@@ -5,7 +5,7 @@ from typing import Final
 
 from holdfast.limits import LARGE_PIECE_BYTES
 
-_HELD_BYTES: Final = 4_096  # of a head, or a piece of a stream, that waits for the next write
+_HELD_BYTES: Final = 4_096  # at most, of a head or a piece that waits for the next write
 
 
 class JoinedWrites:

@@ -1,9 +1,9 @@
-"""Decides which reads would hold up all other clients, and therefore run in a thread.
+"""Decides which reads would block all other clients, and therefore run in a thread.
 
 Most reads take a few microseconds, less than it costs to pass them to a thread. The others can be
 recognised: they ask for many things at once, or others of their kind recently took long or had a
 large answer. What is not recognised is abandoned when it has read much, and runs again in a thread
-(`turn_view.py`). A busy machine holds up any read, and a thread would make that worse. So a read
+(`turn_view.py`). A busy machine delays any read, and a thread would make that worse. So a read
 counts as long only if the loop's thread has used the processor, or waited for the disk, in its
 turn.
 """
@@ -22,7 +22,7 @@ from holdfast.limits import (
     MAX_READ_ON_LOOP,
     REMEMBERED_LARGE_READ_SECONDS,
 )
-from holdfast.server.loop_turns import Used
+from holdfast.server.loop_turns import ThreadUsage
 
 _MANY_INTERSECTED: Final = 2  # keys: each further one doubles the unions that are counted
 _COUNTS: Final = frozenset({"count", "k", "limit", "n"})  # arguments that say how many are wanted
@@ -34,7 +34,7 @@ class LargeReads:
     def __init__(
         self,
         clock: Callable[[], float] = time.monotonic,
-        used_in_turn: Callable[[], Used] = Used.by_this_thread,
+        used_in_turn: Callable[[], ThreadUsage] = ThreadUsage.by_this_thread,
     ) -> None:
         self._clock = clock
         self._used_in_turn = used_in_turn

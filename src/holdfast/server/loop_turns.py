@@ -29,14 +29,14 @@ _log = logging.getLogger(__name__)
 _THREAD: Final = getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF)
 
 
-class Used(NamedTuple):
+class ThreadUsage(NamedTuple):
     """The processor time and disk reads of a thread."""
 
     seconds: float  # of processor time
     disk_reads: int  # that it waited for
 
     @classmethod
-    def by_this_thread(cls) -> "Used":
+    def by_this_thread(cls) -> "ThreadUsage":
         """Returns what this thread has used since its start."""
         used = resource.getrusage(_THREAD)
         return cls(used.ru_utime + used.ru_stime, used.ru_majflt)
@@ -56,7 +56,7 @@ class LoopTurns:
         self._seconds = TURN_SECONDS  # that a turn may take
         self._end = 0.0  # when this turn has to end
         self._is_same = False  # still the turn in which `_end` was set
-        self._used = Used(0.0, 0)  # by the loop's thread when `_end` was set
+        self._used = ThreadUsage(0.0, 0)  # by the loop's thread when `_end` was set
         self._sent = 0  # bytes in this turn
         self._accepted = 0  # connections in this turn
         self._ended = 0  # connections closed in this turn
@@ -75,14 +75,14 @@ class LoopTurns:
         if self._is_same:
             return True
         self._end = now + self._seconds
-        self._used = Used.by_this_thread()
+        self._used = ThreadUsage.by_this_thread()
         self._note_turn()
         return False
 
-    def used(self) -> Used:
+    def used(self) -> ThreadUsage:
         """Returns what the loop's thread has used since about the beginning of this turn."""
-        now = Used.by_this_thread()
-        return Used(now.seconds - self._used.seconds, now.disk_reads - self._used.disk_reads)
+        now = ThreadUsage.by_this_thread()
+        return ThreadUsage(now.seconds - self._used.seconds, now.disk_reads - self._used.disk_reads)
 
     def note_sent(self, size: int) -> None:
         """Counts bytes that were passed to a transport: copying them is work, too."""
@@ -114,7 +114,7 @@ class LoopTurns:
         self._accepted += 1
         self._note_turn()
 
-    def ends_later(self, close: Callable[[], None]) -> bool:
+    def defer_close(self, close: Callable[[], None]) -> bool:
         """Returns False if a connection may be closed now; otherwise it is closed in a later turn.
 
         Thousands may end at the same moment, and closing each leaves work to do.
@@ -127,10 +127,10 @@ class LoopTurns:
         self._schedule_next_turn()
         return True
 
-    def forget_later(self, forget: Callable[[], None]) -> None:
+    def forget_soon(self, forget: Callable[[], None]) -> None:
         """Forgets a lost connection, now or in a later turn: thousands may be reset at the same
         moment."""
-        if not self.ends_later(forget):
+        if not self.defer_close(forget):
             forget()
 
     def put(self, work: Callable[[], None], client: str = "") -> None:

@@ -13,16 +13,16 @@ from holdfast.server.back_pressure import BackPressure
 from holdfast.server.client_limits import MemoryBudget
 
 # Thresholds of the collector: no collection that Python starts by itself looks at more than some
-# 10,000 objects. It never looks at all of them; `Garbage` decides when that is done.
+# 10,000 objects. It never looks at all of them; `FullCollections` decides when that is done.
 _COLLECTIONS: Final = (2_000, 5, 1_000_000_000)
 _GROWN_BLOCKS: Final = 50_000  # memory blocks that may be garbage: some megabytes
 _FEW_BLOCKS: Final = 150_000  # more than at the start: the collector takes some 50 ms for them
-_GARBAGE_PATIENCE: Final = 60  # checks of a process that stays large
-_MMAP_THRESHOLD: Final = -3  # M_MMAP_THRESHOLD of <malloc.h>
+_CHECKS_BEFORE_FREEZE: Final = 60  # checks of a process that stays large
+_M_MMAP_THRESHOLD: Final = -3  # of <malloc.h>
 _STEADY_BYTES: Final = 1024 * 1024  # by which a process may grow between two checks
 _HELD_BYTES: Final = 32 * 1024 * 1024  # held for clients, as in a flood of requests
 _GROWN_BYTES: Final = 8 * 1024 * 1024  # worth the time of returning them
-_FIRST_PATIENCE: Final = 8  # checks before the next try
+_FIRST_RETRY_CHECKS: Final = 8  # checks before the next try
 
 
 def resident_bytes() -> int:
@@ -53,8 +53,8 @@ class MemoryWatch:
         self._resident_bytes = resident_bytes
         self._last = self._least = resident_bytes()
         self._grown = 0  # since memory was returned; it may have shrunk in between
-        self._looks = 0  # since then
-        self._patience = _FIRST_PATIENCE
+        self._checks = 0  # since then
+        self._retry_checks = _FIRST_RETRY_CHECKS
 
     def should_return_memory(self) -> bool:
         """Returns whether the process has grown and the flood is over; asked from time to time.
@@ -67,19 +67,21 @@ class MemoryWatch:
         growth, self._last = resident - self._last, resident
         self._grown += max(0, growth)
         self._least = min(self._least, resident)
-        self._looks += 1
+        self._checks += 1
         is_over = held < _HELD_BYTES and growth <= _STEADY_BYTES
-        is_large = self._looks >= self._patience and resident - self._least > _GROWN_BYTES
+        is_large = self._checks >= self._retry_checks and resident - self._least > _GROWN_BYTES
         return is_over and (self._grown > _GROWN_BYTES or is_large)
 
     def note_returned(self) -> None:
         """Notes that free pages were returned: the rest is in use for now."""
-        self._patience = _FIRST_PATIENCE if self._grown > _GROWN_BYTES else 2 * self._patience
-        self._grown, self._looks, self._last = 0, 0, self._resident_bytes()
+        self._retry_checks = (
+            _FIRST_RETRY_CHECKS if self._grown > _GROWN_BYTES else 2 * self._retry_checks
+        )
+        self._grown, self._checks, self._last = 0, 0, self._resident_bytes()
 
 
-class Garbage:
-    """Decides when the collector looks at all objects, for which every client waits.
+class FullCollections:
+    """Decides when the collector looks at all objects; every client waits for that.
 
     Python would do so in the middle of a flood, when a million values of requests are in use: that
     took 270 ms. So it is done only while there are few objects, and if the process has at least a
@@ -98,9 +100,9 @@ class Garbage:
         self._first = blocks()  # objects that existed at the start are frozen
         self._frozen = self._least = self._first  # blocks when objects were last frozen, collected
         self._frozen_objects = 0  # when objects of a large process were last frozen
-        self._looks = 0
+        self._checks = 0
 
-    def collect(self, *, is_worthwhile: bool = False) -> None:
+    def collect_if_due(self, *, is_worthwhile: bool = False) -> None:
         """Collects garbage if there may be much of it, or if it `is_worthwhile`, as in a process
         that has grown, and if that takes only a moment; called from time to time."""
         blocks = self._blocks()
@@ -108,13 +110,13 @@ class Garbage:
         if self._frozen > self._first and blocks - self._first <= _FEW_BLOCKS:
             self._thaw()
         elif blocks - self._least > max(_GROWN_BLOCKS, (self._least - self._first) // 4):
-            self._looks += 1
+            self._checks += 1
             if self._are_few(blocks):
                 self._collect()
-            elif self._looks >= _GARBAGE_PATIENCE:
+            elif self._checks >= _CHECKS_BEFORE_FREEZE:
                 self._freeze()
         else:
-            self._looks = 0
+            self._checks = 0
             if is_worthwhile and self._are_few(blocks):
                 self._collect()
 
@@ -130,13 +132,13 @@ class Garbage:
 
     def _collect(self) -> None:
         self._collector.collect()
-        self._least, self._looks = self._blocks(), 0
+        self._least, self._checks = self._blocks(), 0
 
     def _freeze(self) -> None:
         self._collector.freeze()
         self._frozen = self._least = self._blocks()
         self._frozen_objects = self._collector.get_freeze_count()
-        self._looks = 0
+        self._checks = 0
 
     def _thaw(self) -> None:
         """Collects what was frozen, and freezes what is still in use: among it are the objects of
@@ -151,17 +153,17 @@ def prepare_process() -> None:
     """Sets up a server's process so that it holds up its clients as little as possible.
 
     Objects created at the start are frozen, so the collector does not look at them again and again,
-    some 40 ms each time, and it looks at few of the others at a time (see `Garbage`). A computing
-    thread yields Python's lock to the loop quickly. And large blocks of memory go back to the
-    system when they are freed: the C library raises its threshold for that when such blocks come
-    and go, and would take the next ones from the heap, which keeps them.
+    some 40 ms each time, and it looks at few of the others at a time (see `FullCollections`). A
+    computing thread yields Python's lock to the loop quickly. And large blocks of memory go back to
+    the system when they are freed: the C library raises its threshold for that when such blocks
+    come and go, and would take the next ones from the heap, which keeps them.
     """
     sys.setswitchinterval(SWITCH_SECONDS)
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_COLLECTIONS)
     if (set_option := getattr(ctypes.CDLL(None), "mallopt", None)) is not None:
-        set_option(_MMAP_THRESHOLD, MAPPED_MEMORY_BYTES)
+        set_option(_M_MMAP_THRESHOLD, MAPPED_MEMORY_BYTES)
 
 
 def return_memory() -> None:

@@ -54,7 +54,7 @@ class NoticeFeed:
         self._watch: WriteWatch | None = None
         self._thread: threading.Thread | None = None
         if engine.is_remote:  # a look is a round trip, and the server says when to look
-            self._thread = threading.Thread(target=self._follow, name="holdfast-bulletin")
+            self._thread = threading.Thread(target=self._follow, name="holdfast-notice-feed")
             self._thread.start()
         else:
             self._watch = opened.watch()

@@ -32,8 +32,10 @@ def pause() -> None:
 
 
 def pause_between_reads(reader: Any) -> None:
-    """Makes the reader of a view in a thread pause whenever it has read much; one that does not
-    count what it reads waits for the network, without Python's lock."""
+    """Makes the reader of a view in a thread pause whenever it has read much.
+
+    A reader that does not count its bytes reads over the network, without Python's lock.
+    """
     if hasattr(reader, "spent"):
         reader.spent = _pause_and_continue
 

@@ -39,7 +39,7 @@ def read_arguments(
 ) -> Any:
     """Returns the arguments of an operation; with `integers_as_text`, an integer may be a
     string."""
-    from_json, from_msgpack, has_entities = _reading(operation.full_name, integers_as_text)
+    from_json, from_msgpack, has_entities = _decoders(operation.full_name, integers_as_text)
     try:
         if not is_json:
             return from_msgpack(payload)
@@ -57,12 +57,13 @@ def read_arguments(
     except msgspec.DecodeError as error:
         form = "JSON" if is_json else "msgpack"
         raise BadInput(
-            f"the arguments are not {form}: {error}", hint=f"Send one object: {_taken(operation)}"
+            f"the arguments are not {form}: {error}",
+            hint=f"Send one object: {_argument_list(operation)}",
         ) from None
 
 
 @cache
-def _reading(
+def _decoders(
     name: str, integers_as_text: bool
 ) -> tuple[Callable[[bytes], Any], Callable[[bytes], Any], bool]:
     """Returns the decoder of an operation's arguments, which is cached."""
@@ -70,7 +71,7 @@ def _reading(
     from_json = msgspec.json.Decoder(
         operation.arguments, strict=not integers_as_text, float_hook=number_hook(operation)
     ).decode
-    if name in _WITH_FORM:
+    if name in _OPERATIONS_WITH_FORM:
         decode = from_json
         from_json = lambda payload: with_json_values(operation, decode(payload))  # noqa: E731
     from_msgpack = msgspec.msgpack.Decoder(operation.arguments).decode
@@ -80,7 +81,7 @@ def _reading(
 def with_json_values(operation: Operation, arguments: Any) -> Any:
     """Returns the arguments of a call that is answered in JSON: unless they say otherwise, the
     values of rows are returned in the JSON forms of their types, a `long` as a string."""
-    if operation.full_name in _WITH_FORM and arguments.form is msgspec.UNSET:
+    if operation.full_name in _OPERATIONS_WITH_FORM and arguments.form is msgspec.UNSET:
         arguments.form = "json"
     return arguments
 
@@ -125,18 +126,18 @@ def refusal(operation: Operation, error: msgspec.ValidationError) -> HoldfastErr
         return operation.refusal(argument, is_beyond=bool(misfit["beyond"]))(message)
     elif " - at `" in message:
         return BadInput(message)
-    return BadInput(message, hint=_taken(operation))
+    return BadInput(message, hint=_argument_list(operation))
 
 
-def _taken(operation: Operation) -> str:
+def _argument_list(operation: Operation) -> str:
     listed = ", ".join(operation.arguments.__struct_encode_fields__) or "no arguments"
     return f"{operation.full_name} takes {listed}."
 
 
-def travelling(operation: Operation, result: Any, *, is_json: bool) -> Any:
+def as_encodable(operation: Operation, result: Any, *, is_json: bool) -> Any:
     """Returns the result in the form that is encoded."""
     if is_json and operation.declaration.holds_entities:
-        return _written(result)
+        return _with_extended_json(result)
     return result
 
 
@@ -145,11 +146,11 @@ def encoder(
 ) -> Callable[[Any], bytes]:
     """Returns the encoder of an operation's results."""
     if not is_json:
-        return _of_lists(operation, msgspec.msgpack.encode, msgspec.msgpack.encode)
+        return _record_encoder(operation, msgspec.msgpack.encode, msgspec.msgpack.encode)
     plain = bigints.encode if integers_as_text else msgspec.json.encode
-    encode = _of_lists(operation, plain, msgspec.json.encode)
+    encode = _record_encoder(operation, plain, msgspec.json.encode)
     if operation.declaration.holds_entities:
-        return lambda result: encode(_written(result))
+        return lambda result: encode(_with_extended_json(result))
     return encode
 
 
@@ -159,7 +160,7 @@ def has_many_records(operation: Operation) -> bool:
     return any(word in str(operation.result) for word in _OF_MANY_RECORDS)
 
 
-def _of_lists(operation: Operation, encode: Encode, join: Encode) -> Encode:
+def _record_encoder(operation: Operation, encode: Encode, join: Encode) -> Encode:
     """Returns the encoder for an operation whose result may be a list or a page."""
     return in_pieces(encode, join) if has_many_records(operation) else encode
 
@@ -197,35 +198,35 @@ def exact_encoder(operation: Operation) -> Callable[[Any], bytes]:
         except OverflowError:  # the data of a job may hold an integer of any size
             return exact_msgpack.encode(exact_msgpack.replaced(result))
 
-    return _of_lists(operation, encode, msgspec.msgpack.encode)
+    return _record_encoder(operation, encode, msgspec.msgpack.encode)
 
 
 # In the types of results: lists, pages, and structs with lists of them.
 _OF_MANY_RECORDS: Final = ("list[", "Page", "Any", "KeptResult", "SendManyReply", "BatchResult")
 
 # Their results hold rows, in the form that an argument chooses.
-_WITH_FORM: Final = frozenset(
+_OPERATIONS_WITH_FORM: Final = frozenset(
     operation.full_name
     for operation in OPERATIONS.values()
     if operation.layer == "tables" and "form" in operation.arguments.__struct_fields__
 )
 
 
-def _written(value: Any) -> Any:
+def _with_extended_json(value: Any) -> Any:
     """Returns the result with the properties of its entities as Extended JSON."""
     kind = type(value)
     if kind is list:
         if len(value) == 1 and type(entity := value[0]) is Entity:  # the usual case
-            return [_written_entity(entity)]
-        return [_written(item) for item in value]
+            return [_entity_as_extended_json(entity)]
+        return [_with_extended_json(item) for item in value]
     if kind is Entity:
-        return _written_entity(value)
+        return _entity_as_extended_json(value)
     if kind is Page:
-        return msgspec.structs.replace(value, entities=_written(value.entities))
+        return msgspec.structs.replace(value, entities=_with_extended_json(value.entities))
     return value
 
 
-def _written_entity(entity: Entity) -> Entity:
+def _entity_as_extended_json(entity: Entity) -> Entity:
     if extended_json.written_as_they_are(map(type, entity.properties.values())):
         return entity
     written = extended_json.write_properties(entity.properties)

@@ -25,8 +25,8 @@ from holdfast.server.addresses import Address
 
 _log = logging.getLogger(__name__)
 
-_PASSED_ON: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-_DIE_WITH_PARENT: Final = 1  # PR_SET_PDEATHSIG
+_FORWARDED_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_PR_SET_PDEATHSIG: Final = 1  # PR_SET_PDEATHSIG
 _READ_BYTES: Final = 65_536
 
 
@@ -81,7 +81,9 @@ class ProcessGroup:
     def run(self, ready: Callable[[ReadinessReport], None]) -> None:
         """Serves until a signal ends it; calls `ready` once all processes serve."""
         waking, woken = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        before = {each: signal.signal(each, _do_nothing) for each in (*_PASSED_ON, signal.SIGCHLD)}
+        before = {
+            each: signal.signal(each, _do_nothing) for each in (*_FORWARDED_SIGNALS, signal.SIGCHLD)
+        }
         wakeup = signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
         try:
             for _ in range(self._count):
@@ -161,7 +163,7 @@ class ProcessGroup:
         for number in numbers:
             if number == signal.SIGHUP:
                 self._send(signal.SIGHUP)
-            elif number in _PASSED_ON:
+            elif number in _FORWARDED_SIGNALS:
                 self._stop(signal.SIGTERM)
 
     def _stop(self, number: int) -> None:
@@ -179,7 +181,7 @@ def _serve_in_child(serve: Serve, writing: int, parent: int) -> None:
     code = 1
     try:
         signal.set_wakeup_fd(-1)
-        for each in (*_PASSED_ON, signal.SIGCHLD):
+        for each in (*_FORWARDED_SIGNALS, signal.SIGCHLD):
             signal.signal(each, signal.SIG_DFL)
         _die_with(parent)
 
@@ -203,7 +205,7 @@ def _die_with(parent: int) -> None:
     """Asks the system to end this process when its parent dies."""
     library: Any = ctypes.CDLL(None)
     if hasattr(library, "prctl"):
-        library.prctl(_DIE_WITH_PARENT, signal.SIGTERM)
+        library.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
         if os.getppid() != parent:  # the parent died before this call
             os._exit(1)
 

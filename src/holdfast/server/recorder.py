@@ -94,13 +94,13 @@ class SlowCall(msgspec.Struct, frozen=True, order=True):
 class DurationHistogram:
     """A histogram of durations, with buckets that double every `_STEPS`."""
 
-    __slots__ = ("buckets", "errors", "told", "told_errors")
+    __slots__ = ("buckets", "errors", "written", "written_errors")
 
     def __init__(self) -> None:
         self.buckets = [0] * _BUCKETS
         self.errors = 0
-        self.told = [0] * _BUCKETS  # the counts that were written already
-        self.told_errors = 0
+        self.written = [0] * _BUCKETS  # the counts that were written already
+        self.written_errors = 0
 
     def add(self, nanoseconds: int) -> None:
         """Counts a time in the bucket of its 3 highest bits."""
@@ -113,11 +113,11 @@ class DurationHistogram:
         now, errors = list(self.buckets), self.errors
         found = {
             _middle_ms(at): number - before
-            for at, (number, before) in enumerate(zip(now, self.told, strict=True))
+            for at, (number, before) in enumerate(zip(now, self.written, strict=True))
             if number > before
         }
-        failed = errors - self.told_errors
-        self.told, self.told_errors = now, errors
+        failed = errors - self.written_errors
+        self.written, self.written_errors = now, errors
         return found, failed
 
 
@@ -156,10 +156,10 @@ class Recorder:
         self.works = _TimedWorks(self._timed_work if is_on else _untimed_work)
         self._commits = DurationHistogram()
         self._transactions = 0
-        self._told: Counter[str] = Counter()
+        self._written: Counter[str] = Counter()
         self._refusals: Counter[tuple[bytes, str]] = Counter()  # by space and condition
         self._slow: list[SlowCall] = []  # a heap, the fastest first
-        self._slow_bar = int(SLOW_SECONDS * 1e9)  # nanoseconds
+        self._slow_threshold = int(SLOW_SECONDS * 1e9)  # nanoseconds
         self._slow_lock = threading.Lock()
         self._slow_changed = False
         self._touched: set[bytes] = {store.prefix}
@@ -193,11 +193,11 @@ class Recorder:
                 times.errors += 1
                 times.add(clock() - begin)
                 raise
-            spent = clock() - begin
-            bits = spent.bit_length()
-            buckets[bits * _STEPS + (spent >> bits - 3) if bits > 3 else 0] += 1
-            if spent > self._slow_bar:
-                self._note_slow(operation, arguments, spent / 1e9)
+            elapsed = clock() - begin
+            bits = elapsed.bit_length()
+            buckets[bits * _STEPS + (elapsed >> bits - 3) if bits > 3 else 0] += 1
+            if elapsed > self._slow_threshold:
+                self._note_slow(operation, arguments, elapsed / 1e9)
             return result
 
         return self._counting_refusals(work) if operation.full_name in _LIMITS else work
@@ -242,7 +242,7 @@ class Recorder:
             heapq.heappush(self._slow, call)
             if len(self._slow) > MAX_SLOW_CALLS:
                 heapq.heappop(self._slow)
-                self._slow_bar = int(self._slow[0].seconds * 1e9)
+                self._slow_threshold = int(self._slow[0].seconds * 1e9)
             self._slow_changed = True
 
     # --- writing ---------------------------------------------------------------------------------
@@ -282,8 +282,8 @@ class Recorder:
         writes = []
         for key, number in list(self.protocols.items()):
             protocol, _, kind = key.partition(" ")
-            writes += _incr(kind or "requests", ["protocol", protocol], number - self._told[key])
-            self._told[key] = number
+            writes += _incr(kind or "requests", ["protocol", protocol], number - self._written[key])
+            self._written[key] = number
         for name, times in list(self._calls.items()):
             entity = ["operation", name]
             found, failed = times.changes()
@@ -295,8 +295,8 @@ class Recorder:
             entity = ["space", self._name_of(prefix) or "", "condition", condition]
             writes += _incr("refusals", entity, number)
         found, _ = self._commits.changes()
-        writes += _incr("commits", None, self._transactions - self._told["transactions"])
-        self._told["transactions"] = self._transactions
+        writes += _incr("commits", None, self._transactions - self._written["transactions"])
+        self._written["transactions"] = self._transactions
         return writes + [_record("commit_ms", None, value, count) for value, count in found.items()]
 
     def _new_slow(self) -> list[SlowCall] | None:
@@ -305,7 +305,7 @@ class Recorder:
             kept = [call for call in self._slow if call.at > since]
             if len(kept) < len(self._slow):
                 heapq.heapify(kept)
-                self._slow, self._slow_bar = kept, int(SLOW_SECONDS * 1e9)
+                self._slow, self._slow_threshold = kept, int(SLOW_SECONDS * 1e9)
             if not self._slow_changed:
                 return None
             self._slow_changed = False

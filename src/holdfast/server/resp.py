@@ -59,13 +59,13 @@ class RespConnection(asyncio.Protocol):
         self._planned: Plan | None = None  # already planned, waiting for the writes before it
         self._waits = False  # for a commit, a thread or a notice
         self._awaited: asyncio.Future[Any] | None = None
-        self._goes_on_later = False  # others have their turn first
+        self._continues_later = False  # others have their turn first
         self._pauses = False  # the client sends faster than it is answered
         self._stalled = False  # the client does not read
         self._closing = False
         self._is_clear = False  # nothing is held or about to close; at most one single write waits
         self._delayed = b""  # a reply that is sent at the end of this turn
-        self.last_heard = time.monotonic()
+        self.last_received = time.monotonic()
         self.command_began = 0.0  # when the incomplete command began; 0 if there is none
 
     # --- asyncio's side ---------------------------------------------------------------------------
@@ -85,7 +85,7 @@ class RespConnection(asyncio.Protocol):
         self._closing = True
         self._is_clear = False
         self._delayed = b""
-        self._turns.forget_later(self._forget)
+        self._turns.forget_soon(self._forget)
 
     def _forget(self) -> None:
         self._server.dispatcher.back_pressure.remove(self)
@@ -111,7 +111,7 @@ class RespConnection(asyncio.Protocol):
         if self._closing:
             return
         self._is_clear = False
-        self.last_heard = time.monotonic()
+        self.last_received = time.monotonic()
         if self._parses_later:
             self._unparsed += data
             return
@@ -119,7 +119,7 @@ class RespConnection(asyncio.Protocol):
             self._parse_later(data)
             self._pause_if_queue_is_full()
             return
-        self._bound_by_identity()
+        self._limit_request_bytes()
         whole = None if len(data) <= PARSED_PER_TURN_BYTES else self.reader.feed_whole(data)
         if whole is None:
             self._parse(data)
@@ -136,7 +136,7 @@ class RespConnection(asyncio.Protocol):
         words = wire.read_only(data)
         if words is None:
             return False
-        self.last_heard = turns.now
+        self.last_received = turns.now
         plan = plan_of(session, words)
         if type(plan) is Read and not plan.is_large and not self._reads_in_threads:
             plan = session.run(plan)
@@ -145,17 +145,17 @@ class RespConnection(asyncio.Protocol):
         elif type(plan) is Write:
             self._waits = True
             self._received = len(data)
-            self._give_to_group([plan], partial(self._answer_single, plan))
+            self._add_to_group([plan], partial(self._answer_single, plan))
         else:
             self._is_clear = False
             self._received = len(data)
-            self._planned = self._placed(plan)
-            self._go_on()
+            self._planned = self._moved_to_thread(plan)
+            self._continue()
         return True
 
     def _send_soon(self, reply: bytes) -> None:
         """Sends a small reply at the end of this turn, together with those of other clients: waking
-        a sleeping client costs more than most requests, and so most are awake."""
+        a sleeping client costs more than most requests, and this way most are still awake."""
         if self._delayed or len(reply) > MAX_DELAYED_REPLY_BYTES:
             self._write([reply])
         else:
@@ -190,11 +190,11 @@ class RespConnection(asyncio.Protocol):
             self._commands.extend(commands)
             self.command_began = 0.0
         self._received += size
-        if not (self._waits or self._goes_on_later or self._stalled):
+        if not (self._waits or self._continues_later or self._stalled):
             if self._turns.is_over():
-                self._go_on_later()
+                self._continue_later()
             else:
-                self._go_on()
+                self._continue()
         self._pause_if_queue_is_full()
         if self._taken or self._received + self.session.held_bytes > SMALL_REQUESTS_BYTES:
             self._pause_if_memory_is_short()
@@ -206,7 +206,7 @@ class RespConnection(asyncio.Protocol):
         self._parses_later = False
         data, self._unparsed = self._unparsed, b""
         if not self._transport.is_closing():
-            self._bound_by_identity()  # the client may have logged in meanwhile
+            self._limit_request_bytes()  # the client may have logged in meanwhile
             self._parse(data)
         self._pause_if_queue_is_full()
 
@@ -216,7 +216,7 @@ class RespConnection(asyncio.Protocol):
         unanswered = self.is_busy or bool(self._commands) or self._parses_later
         if unanswered and self._awaited is None:
             return True
-        return self._turns.ends_later(self._transport.close)
+        return self._turns.defer_close(self._transport.close)
 
     def pause_writing(self) -> None:
         self._stalled = True  # the client gets no further answers until it reads, or is dropped
@@ -227,7 +227,7 @@ class RespConnection(asyncio.Protocol):
         self._stalled = False
         self._server.dispatcher.back_pressure.remove(self)
         if not self.is_busy:
-            self._go_on()
+            self._continue()
 
     def unsent_bytes(self) -> int:
         return self._transport.get_write_buffer_size()
@@ -246,18 +246,18 @@ class RespConnection(asyncio.Protocol):
 
     @property
     def is_busy(self) -> bool:
-        return self._waits or self._goes_on_later or self._stalled
+        return self._waits or self._continues_later or self._stalled
 
-    def _go_on_later(self) -> None:
-        self._goes_on_later = True
+    def _continue_later(self) -> None:
+        self._continues_later = True
         self._turns.put(self._take_turn, self.session.address)
 
     def _take_turn(self) -> None:
-        self._goes_on_later = False
+        self._continues_later = False
         if not (self._transport.is_closing() or self.is_busy):
-            self._go_on()
+            self._continue()
 
-    def _go_on(self) -> None:
+    def _continue(self) -> None:
         """Answers commands until one has to wait, or until other connections get their turn."""
         session = self.session
         replies: list[bytes] = []
@@ -301,7 +301,7 @@ class RespConnection(asyncio.Protocol):
 
     def _after_a_turn(self) -> None:
         if self._commands or self._planned is not None:
-            self._go_on_later()
+            self._continue_later()
         elif self._parses_later:  # more data is about to be parsed
             if self._awaits_login:
                 self._awaits_login = False
@@ -315,7 +315,7 @@ class RespConnection(asyncio.Protocol):
             if self.reader.is_between_commands:
                 self.command_began = 0.0
             elif not self.command_began:
-                self.command_began = self.last_heard
+                self.command_began = self.last_received
         self._pause_if_queue_is_full()
         if self._taken:
             self._pause_if_memory_is_short()
@@ -331,9 +331,9 @@ class RespConnection(asyncio.Protocol):
             return plan
         if not self._commands:
             return None
-        return self._placed(plan_of(self.session, self._commands.popleft()))
+        return self._moved_to_thread(plan_of(self.session, self._commands.popleft()))
 
-    def _placed(self, plan: Plan) -> Plan:
+    def _moved_to_thread(self, plan: Plan) -> Plan:
         if isinstance(plan, Read) and (plan.is_large or self._reads_in_threads):
             return self.session.read_later(plan)
         return plan
@@ -349,7 +349,7 @@ class RespConnection(asyncio.Protocol):
         if part is None or type(part) is bytes:
             self._planned = steps
             return part or b""
-        self._planned = self._placed(part)
+        self._planned = self._moved_to_thread(part)
         return b""
 
     def _begin(self, plan: Write | Later) -> None:
@@ -365,7 +365,7 @@ class RespConnection(asyncio.Protocol):
     def _commit(self, first: Write) -> None:
         """Passes the write, and those that directly follow it, to the next group."""
         if not self._commands:  # the usual case: most clients wait for each answer
-            self._give_to_group([first], partial(self._answer_single, first))
+            self._add_to_group([first], partial(self._answer_single, first))
             return
         writes = [first]
         while len(writes) < MAX_GROUP_TRANSACTIONS and (plan := self._next_plan()) is not None:
@@ -373,7 +373,7 @@ class RespConnection(asyncio.Protocol):
                 self._planned = plan  # it may read what these writes change, so it waits
                 break
             writes.append(plan)
-        self._give_to_group(
+        self._add_to_group(
             writes, lambda outcomes: self._turns.run_steps(self._replies(writes, outcomes))
         )
 
@@ -396,7 +396,7 @@ class RespConnection(asyncio.Protocol):
             yield
         self._resume(replies)
 
-    def _give_to_group(self, writes: list[Write], answered: Answer) -> None:
+    def _add_to_group(self, writes: list[Write], answered: Answer) -> None:
         try:
             # A write is made even if its client did not wait for the answer.
             is_small = self._received + self.session.held_bytes <= MAX_SMALL_REQUEST_BYTES
@@ -411,7 +411,7 @@ class RespConnection(asyncio.Protocol):
                 self._turns.run_or_defer(lambda: answer(done), self.session.address)
 
         def answer(done: asyncio.Future[Any]) -> None:
-            self._planned = self._placed(self.session.result_of(later, done))
+            self._planned = self._moved_to_thread(self.session.result_of(later, done))
             self._resume([])
 
         begun = later.start()
@@ -428,7 +428,7 @@ class RespConnection(asyncio.Protocol):
             self._received = 0
         elif not self.is_busy:
             if self._commands or self._planned is not None:
-                self._go_on()
+                self._continue()
             else:
                 self._after_a_turn()
         if self._taken:
@@ -436,7 +436,7 @@ class RespConnection(asyncio.Protocol):
 
     # --- limits -----------------------------------------------------------------------------------
 
-    def _bound_by_identity(self) -> None:
+    def _limit_request_bytes(self) -> None:
         no_login = self.reader.stops_early = self.session.identity is None
         self.reader.max_bytes = MAX_BYTES_BEFORE_LOGIN if no_login else self._bounds.request_bytes
 

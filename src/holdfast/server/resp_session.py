@@ -125,9 +125,10 @@ class RespSession:
         self.batch_failed = False
         self._batch_bytes = 0
         self._batch_words = 0  # commands in the batch
-        # What ends them; most are only a seat, as many objects would burden the garbage collector.
+        # Most values are the client's listener in the space: an object for each subscription would
+        # burden the garbage collector. The others are functions that end the subscription.
         self.subscriptions: dict[tuple[Kind, bytes], SpaceSubscriptions | Callable[[], None]] = {}
-        self._seats: dict[bytes, SpaceSubscriptions] = {}  # by the prefix of the space
+        self._by_space: dict[bytes, SpaceSubscriptions] = {}  # by the prefix of the space
         self.permitted: set[str] = (
             set()
         )  # operations that were checked, until identity or space changes
@@ -184,7 +185,7 @@ class RespSession:
 
     def leave_all(self) -> Iterator[None]:
         """Ends all subscriptions, in steps: the client may be gone."""
-        left, self.subscriptions, self._seats = self.subscriptions, {}, {}
+        left, self.subscriptions, self._by_space = self.subscriptions, {}, {}
         for (kind, channel), held in left.items():
             self._leave(kind, channel, held)
             yield
@@ -194,7 +195,7 @@ class RespSession:
         while commands:
             commands.pop()
             yield
-        self.send = _unheard
+        self.send = _discard_message
         yield from self.leave_all()
         while self.batch:
             self.batch.pop()
@@ -227,27 +228,27 @@ class RespSession:
         if (kind, channel) in self.subscriptions:
             return
         if self.space.exists():
-            seat = self._subscriptions_in(self.space.prefix, self.space.name)
-            self.dispatcher.subscribers.join(seat, kind, channel)
-            self.subscriptions[kind, channel] = seat
+            listener = self._subscriptions_in(self.space.prefix, self.space.name)
+            self.dispatcher.subscribers.join(listener, kind, channel)
+            self.subscriptions[kind, channel] = listener
             return
         space = self.space
 
         def begin(prefix: bytes) -> Callable[[], None]:
-            seat, subscribers = (
+            listener, subscribers = (
                 self._subscriptions_in(prefix, space.name),
                 self.dispatcher.subscribers,
             )
-            subscribers.join(seat, kind, channel)
-            return lambda: subscribers.leave(seat, kind, channel)
+            subscribers.join(listener, kind, channel)
+            return lambda: subscribers.leave(listener, kind, channel)
 
         self.subscriptions[kind, channel] = self.dispatcher.listen(space, begin)
 
     def _subscriptions_in(self, prefix: bytes, space: str) -> SpaceSubscriptions:
-        """Returns this client's seat among the listeners of a space."""
-        if (seat := self._seats.get(prefix)) is None:
-            seat = self._seats[prefix] = SpaceSubscriptions(self, space, prefix)
-        return seat
+        """Returns this client's entry among the listeners of a space."""
+        if (listener := self._by_space.get(prefix)) is None:
+            listener = self._by_space[prefix] = SpaceSubscriptions(self, space, prefix)
+        return listener
 
     def listen(self, topic: bytes) -> None:
         """Sends the notices of this space whose topics begin with `topic`, as they are."""
@@ -477,7 +478,7 @@ class RespSession:
         return plan._replace(encode=end_and_encode, traced=call)
 
 
-def _unheard(data: bytes) -> None:
+def _discard_message(data: bytes) -> None:
     """Drops messages to a client that is gone."""
 
 

@@ -61,7 +61,7 @@ class BatchStep(msgspec.Struct, forbid_unknown_fields=True):
     arguments: msgspec.Raw = msgspec.Raw()  # decoded once the operation is known
 
 
-# --- how it is -----------------------------------------------------------------------------------
+# --- health and metrics --------------------------------------------------------------------------
 
 
 @route("GET HEAD", "/livez")

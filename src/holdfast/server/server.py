@@ -234,7 +234,7 @@ async def _run(
         if flux_socket is not None:
             flux_socket.close()
         raise settings.resp.refusal(error) from None
-    stopped = _hear_signals(dispatcher, certificate)
+    stopped = _handle_signals(dispatcher, certificate)
     http_servers = [HttpServer(HttpApi(dispatcher), tls)]
     await http_servers[0].open(http_socket)
     if settings.flux is not None and flux_socket is not None:
@@ -287,7 +287,7 @@ def _warn(settings: ServerSettings, *ports: Address) -> None:
         _log.warning("--insecure: while the store has no users, every client is an admin")
 
 
-def _hear_signals(dispatcher: Dispatcher, certificate: Certificate | None) -> asyncio.Event:
+def _handle_signals(dispatcher: Dispatcher, certificate: Certificate | None) -> asyncio.Event:
     loop = asyncio.get_running_loop()
     stopped = asyncio.Event()
     first = loop.time()

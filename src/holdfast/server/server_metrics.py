@@ -7,14 +7,14 @@ from holdfast.metrics.prometheus import Family, Sample
 
 # Of the store and this process, in display order. Names of those that only grow end in `_total`
 # on the page, as Prometheus expects.
-_GROWING: Final = {
+_COUNTERS: Final = {
     "commits": "Commits to the store, of all processes.",
     "groups": "Groups of transactions that this server has committed together.",
     "transactions": "Transactions in these groups.",
     "conflicts": "Transactions that were run again because another one came first.",
     "round_trips": "Questions to the database below the store.",
 }
-_STANDING: Final = {
+_GAUGES: Final = {
     "keys": "Keys in the store, an estimate on some engines.",
     "file_bytes": "Bytes that the store takes on disk.",
     "memory_bytes": "Bytes that the servers of the store take in memory.",
@@ -38,9 +38,9 @@ def families(figures: Mapping[str, int]) -> list[Family]:
 
 
 def _family(name: str, number: int) -> Family:
-    if name in _GROWING:
+    if name in _COUNTERS:
         return Family(
-            f"holdfast_{name}", "counter", _GROWING[name], [[Sample("_total", (), number)]]
+            f"holdfast_{name}", "counter", _COUNTERS[name], [[Sample("_total", (), number)]]
         )
-    told = _STANDING.get(name, f"What the engine calls {name}.")
-    return Family(f"holdfast_{name}", "gauge", told, [[Sample("", (), number)]])
+    help_text = _GAUGES.get(name, f"What the engine calls {name}.")
+    return Family(f"holdfast_{name}", "gauge", help_text, [[Sample("", (), number)]])

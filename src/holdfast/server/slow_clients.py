@@ -21,7 +21,7 @@ class WatchedClient(Protocol):
 
     session: RespSession
     reader: CommandReader
-    last_heard: float
+    last_received: float
     command_began: float  # when the incomplete command began; 0 if there is none
 
     @property
@@ -55,7 +55,7 @@ class SlowClientWatch:
     def _check(self) -> None:
         client, now = self._client, time.monotonic()
         assert client is not None  # `end` has cancelled the timer
-        rest = client.last_heard + self._bounds.idle_seconds - now
+        rest = client.last_received + self._bounds.idle_seconds - now
         is_silent = rest <= 0 and not client.session.subscribed
         if not client.is_busy and (is_silent or self._is_too_slow(client, now)):
             client.finish()

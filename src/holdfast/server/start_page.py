@@ -57,9 +57,9 @@ def start_page(host: str, root: str, *, scheme: str = "http", resp: Address | No
 def start_facts(
     host: str, root: str, *, scheme: str = "http", resp: Address | None = None, ui: bool = True
 ) -> bytes:
-    """Returns the same as JSON: the addresses of this server, as its caller reaches them."""
+    """Returns the addresses of this server as JSON, as its caller reaches them."""
     url = f"{scheme}://{host}{root}"
-    told = {
+    facts = {
         "holdfast": VERSION,
         "http": url,
         "operations": f"{url}/{{space}}/{{layer}}/{{operation}}",
@@ -70,7 +70,7 @@ def start_facts(
         "resp": None if resp is None else _reached(host, scheme, resp),
         "redis_cli": None if resp is None else f"{_redis_cli(host, scheme, resp)} {_POP}",
     }
-    return msgspec.json.format(msgspec.json.encode(told), indent=2) + b"\n"
+    return msgspec.json.format(msgspec.json.encode(facts), indent=2) + b"\n"
 
 
 _POP: Final = """JOBS.POP '{"queue": "emails", "worker": "me"}'"""

@@ -277,7 +277,7 @@ class _News:
 async def next_or_none(
     event: Coroutine[Any, Any, T], stopped: asyncio.Future[Any], *, seconds: float
 ) -> T | None:
-    """Returns what an event brings; None if the server stops before, or so many seconds pass.
+    """Returns the result of `event`; None if the server stops, or after `seconds`.
 
     A stream whose client has gone is cancelled while it waits here. The task of the event is then
     cancelled too: it would never end, and only the collector would find it.
@@ -308,7 +308,7 @@ _events: Final[WeakValueDictionary[int, _NoticeEvent]] = WeakValueDictionary()
 
 
 def _event_of(notice: Notice) -> _NoticeEvent:
-    """Returns the same event to all streams, as long as one of them has still to send it."""
+    """Returns one event object for all streams that still have to send the notice."""
     event = _events.get(id(notice))
     if event is None:
         event = _events[id(notice)] = _NoticeEvent(notice)
@@ -322,14 +322,14 @@ def _lines(payload: bytes) -> list[str]:
     except UnicodeDecodeError:
         pass
     try:
-        told = _as_text(msgspec.msgpack.decode(payload))
+        decoded = _as_text(msgspec.msgpack.decode(payload))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        told = {"base64": payload}
-    return [msgspec.json.encode(told).decode()]
+        decoded = {"base64": payload}
+    return [msgspec.json.encode(decoded).decode()]
 
 
-def _as_text(told: Any) -> Any:
+def _as_text(decoded: Any) -> Any:
     """Returns bytes, such as keys, as text if they are UTF-8."""
-    if isinstance(told, list):
-        return [_as_text(each) for each in told]
-    return told.decode() if isinstance(told, bytes) else told
+    if isinstance(decoded, list):
+        return [_as_text(each) for each in decoded]
+    return decoded.decode() if isinstance(decoded, bytes) else decoded

@@ -45,7 +45,7 @@ class SpaceSubscriptions:
         self.prefix = prefix
 
 
-class _Row(dict[SpaceSubscriptions, None]):
+class _Listeners(dict[SpaceSubscriptions, None]):
     """The listeners of a channel or a pattern, in order of arrival."""
 
     __slots__ = ("glob",)
@@ -54,50 +54,52 @@ class _Row(dict[SpaceSubscriptions, None]):
         self.glob = glob  # of a pattern
 
 
-_Rows = dict[bytes, _Row]  # by channel or pattern
+_ListenersByChannel = dict[bytes, _Listeners]  # by channel or pattern
 
 
 class Subscribers:
     """All subscriptions of a server."""
 
     def __init__(self, notice_feed: NoticeFeed) -> None:
-        self._channels: dict[bytes, _Rows] = {}  # by space
-        self._patterns: dict[bytes, _Rows] = {}
+        self._channels: dict[bytes, _ListenersByChannel] = {}  # by space
+        self._patterns: dict[bytes, _ListenersByChannel] = {}
         self._notice_feed = notice_feed
         self._end: Callable[[], None] | None = (
             None  # stops listening; set while there are subscriptions
         )
 
-    def join(self, seat: SpaceSubscriptions, kind: Kind, channel: bytes) -> None:
+    def join(self, listener: SpaceSubscriptions, kind: Kind, channel: bytes) -> None:
         """Adds a subscription to a channel or a pattern."""
-        rows = self._tables(kind).setdefault(seat.prefix, {})
-        if (row := rows.get(channel)) is None:
-            row = rows[channel] = _Row(compile_glob(channel) if kind == "psubscribe" else None)
-        row[seat] = None
+        by_channel = self._subscriptions_of(kind).setdefault(listener.prefix, {})
+        if (listeners := by_channel.get(channel)) is None:
+            listeners = by_channel[channel] = _Listeners(
+                compile_glob(channel) if kind == "psubscribe" else None
+            )
+        listeners[listener] = None
         if self._end is None:
             self._end = self._notice_feed.listen(self._on_notice)
 
-    def leave(self, seat: SpaceSubscriptions, kind: Kind, channel: bytes) -> None:
+    def leave(self, listener: SpaceSubscriptions, kind: Kind, channel: bytes) -> None:
         """Removes a subscription."""
-        tables = self._tables(kind)
-        rows = tables[seat.prefix]
-        del rows[channel][seat]
-        if not rows[channel]:
-            del rows[channel]
-        if not rows:
-            del tables[seat.prefix]
+        by_space = self._subscriptions_of(kind)
+        by_channel = by_space[listener.prefix]
+        del by_channel[channel][listener]
+        if not by_channel[channel]:
+            del by_channel[channel]
+        if not by_channel:
+            del by_space[listener.prefix]
         if self._end is not None and not self._channels and not self._patterns:
             self._end()
             self._end = None
 
-    def _tables(self, kind: Kind) -> dict[bytes, _Rows]:
+    def _subscriptions_of(self, kind: Kind) -> dict[bytes, _ListenersByChannel]:
         return self._channels if kind == "subscribe" else self._patterns
 
     def count(self, prefix: bytes, channel: bytes) -> int:
         """Returns the number of subscriptions of a channel."""
         patterns = self._patterns.get(prefix, {})
         return len(self._channels.get(prefix, {}).get(channel, ())) + sum(
-            len(row) for row in patterns.values() if _fits(row, channel)
+            len(listeners) for listeners in patterns.values() if _matches(listeners, channel)
         )
 
     def _on_notice(self, notice: Notice) -> Iterator[None] | None:
@@ -107,7 +109,9 @@ class Subscribers:
             return None
         return self._send_all(notice, channels or {}, patterns or {})
 
-    def _send_all(self, notice: Notice, channels: _Rows, patterns: _Rows) -> Iterator[None]:
+    def _send_all(
+        self, notice: Notice, channels: _ListenersByChannel, patterns: _ListenersByChannel
+    ) -> Iterator[None]:
         channel = channel_of(notice)
         if channel is None:
             return
@@ -115,24 +119,24 @@ class Subscribers:
         rest = [wire.bulk(channel), wire.bulk(notice.payload)]
         if channel in channels:
             yield from _send(channels[channel], layer, [wire.bulk(b"message"), *rest])
-        for pattern, row in list(patterns.items()):
-            if row and _fits(row, channel):
+        for pattern, listeners in list(patterns.items()):
+            if listeners and _matches(listeners, channel):
                 frame = [wire.bulk(b"pmessage"), wire.bulk(pattern), *rest]
-                yield from _send(row, layer, frame)
+                yield from _send(listeners, layer, frame)
             yield
 
 
-def _fits(row: _Row, channel: bytes) -> bool:
+def _matches(listeners: _Listeners, channel: bytes) -> bool:
     """Returns whether the pattern of a row matches a channel."""
-    return row.glob is not None and row.glob.fullmatch(channel)
+    return listeners.glob is not None and listeners.glob.fullmatch(channel)
 
 
-def _send(seats: _Row, layer: str, frame: list[bytes]) -> Iterator[None]:
+def _send(listeners: _Listeners, layer: str, frame: list[bytes]) -> Iterator[None]:
     written: dict[int, bytes] = {}  # by protocol: all listeners share one message
-    for seat in list(seats):
-        subscriber = seat.subscriber
+    for listener in list(listeners):
+        subscriber = listener.subscriber
         # Some may have left since the first ones got it.
-        if seat in seats and subscriber.may_receive(seat.space, layer):
+        if listener in listeners and subscriber.may_receive(listener.space, layer):
             protocol = subscriber.protocol
             if protocol not in written:
                 written[protocol] = wire.push(frame, protocol)

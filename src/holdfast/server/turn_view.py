@@ -15,7 +15,7 @@ from holdfast.store import Space, View, short_view
 
 
 class _Uncounted:
-    """Stands for the counter of an engine that does not count what a view reads."""
+    """Replaces the counter of a view whose engine does not count what is read."""
 
     left = 0
 

@@ -112,7 +112,7 @@ class BoundedProtocol(DirectAnswers):
             self._refuse(ServerBusy(refusal))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.dispatcher.turns.forget_later(partial(self._forget, exc))
+        self.dispatcher.turns.forget_soon(partial(self._forget, exc))
 
     def _forget(self, exc: Exception | None) -> None:
         self._head_is_complete()
@@ -147,7 +147,7 @@ class BoundedProtocol(DirectAnswers):
             if self._active is not None:
                 self._active.message_event.set()
             return True
-        return self.dispatcher.turns.ends_later(self.transport.close)
+        return self.dispatcher.turns.defer_close(self.transport.close)
 
     def _is_answering(self) -> bool:
         """Returns whether an answer is due, after the client has closed its side."""

@@ -79,7 +79,7 @@ class WriteGroups:
         self._loop_commits_after = 0.0  # in monotonic time
         self._loop_requests = MAX_GROUP_ON_LOOP  # of a group on the loop, at most
         self._small_groups_until = 0.0  # in monotonic time
-        self._orders: queue.SimpleQueue[bool] = queue.SimpleQueue()  # the writer's; False ends it
+        self._signals: queue.SimpleQueue[bool] = queue.SimpleQueue()  # the writer's; False ends it
         self._writer = threading.Thread(target=self._write_groups, name="holdfast-writer")
         self._writer.start()
 
@@ -116,13 +116,13 @@ class WriteGroups:
         """Commits and answers what has arrived, and ends the writer's thread."""
         while self._waiting or self._committing or self._turns.has_steps_left:
             await asyncio.sleep(0.001)
-        self._orders.put(False)
+        self._signals.put(False)
         await self._loop.run_in_executor(None, self._writer.join)
 
     def _write_groups(self) -> None:
         """Runs in the writer's thread: commits one group after the other, and notifies the loop
         once for each."""
-        while self._orders.get():
+        while self._signals.get():
             self.group_wait.wait(lambda: len(self._waiting))
             self._write_group()
 
@@ -145,7 +145,7 @@ class WriteGroups:
         """Commits what waits: on the loop if that takes only a moment, otherwise in the writer's
         thread. Waking a thread and being woken by it costs more than a short commit."""
         if not self._may_commit_on_loop() or not self._commit_on_loop():
-            self._orders.put(True)
+            self._signals.put(True)
 
     def _may_commit_on_loop(self) -> bool:
         return (
