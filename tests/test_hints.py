@@ -10,7 +10,14 @@ from typing import Any
 import pytest
 
 import holdfast
-from holdfast.errors import BadArgument, BadInput, InvalidTable, TableNotFound, Unreachable
+from holdfast.errors import (
+    BadArgument,
+    BadInput,
+    HoldfastError,
+    InvalidTable,
+    TableNotFound,
+    Unreachable,
+)
 from holdfast.operations import OPERATIONS
 from holdfast.server.payloads import convert_arguments
 from holdfast.store import Store
@@ -240,10 +247,32 @@ def test_a_wrong_argument_is_refused_by_its_name_and_that_of_the_operation(
 
 
 def test_a_misspelt_option_of_a_job_is_refused_in_a_list_too(client: Any) -> None:
-    with pytest.raises(BadInput, match="unknown field `dely`"):
+    with pytest.raises(BadInput) as caught:
         client.jobs.put_many([{"queue": "q", "dely": 5}])
 
+    assert caught.value.message == "`jobs[0]` has no field `dely`"
+    assert caught.value.hint == "Did you mean `delay`?"
     assert client.jobs.length("q") == 0
+
+
+@pytest.mark.parametrize(
+    ("operation", "arguments", "message"),
+    [
+        ("jobs.put_many", {"jobs": [{"queue": 3}]}, "`jobs[0].queue` must be text"),
+        ("jobs.pause", {"queues": "q"}, "`queues` must be a list, not text"),
+        ("jobs.put", {"queue": "q", "delay": "x"}, "`delay` must be a number, not text"),
+        ("jobs.put", {"queue": "q", "id": 1}, "`id` must be text or null, not a whole number"),
+        ("jobs.put_many", {"jobs": [{}]}, "`jobs[0]` needs the field `queue`"),
+        ("jobs.get", ["a"], "jobs.get must be an object, not a list"),
+    ],
+)
+def test_an_argument_of_the_wrong_type_is_refused_in_plain_words(
+    operation: str, arguments: Any, message: str
+) -> None:
+    with pytest.raises(HoldfastError) as caught:
+        convert_arguments(OPERATIONS[operation], arguments, is_json=True)
+
+    assert caught.value.message.startswith(message)
 
 
 def test_a_misspelt_operation_of_a_client_is_an_attribute_error(client: Any) -> None:

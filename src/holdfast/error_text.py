@@ -1,12 +1,13 @@
 """Helps to write error messages: values as the caller wrote them, and the name that was meant."""
 
 import json
+import re
 from base64 import b64encode
 from collections.abc import Iterable, Mapping
 from datetime import date, datetime
 from decimal import Decimal
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from holdfast.limits import MAX_SHOWN_VALUE
@@ -51,6 +52,58 @@ def nearest(name: object, known: Iterable[str], *, likeness: float = 0.6) -> str
     by_lower = {each.lower(): each for each in known}
     found = get_close_matches(str(name)[:200].lower(), by_lower, 1, likeness)
     return by_lower[found[0]] if found else None
+
+
+# msgspec's messages. A path begins with `$`, and names the field or element that is wrong.
+_PATH: Final = re.compile(r"(?P<reason>.*) - at (?P<key>`key` in )?`\$(?P<path>.*)`", re.DOTALL)
+WRONG_TYPE: Final = re.compile(r"Expected `(?P<expected>[^`]*)`, got `(?P<found>[^`]*)`", re.DOTALL)
+_OUT_OF_RANGE: Final = re.compile(r"Expected `(?P<type>\w+)` (?P<operator>[<>]=) (?P<limit>\S+)")
+_FIELD: Final = re.compile(r"Object (?P<problem>contains unknown|missing required) field `(.*)`")
+_ENUM: Final = re.compile(r"Invalid enum value (.*)", re.DOTALL)
+_TYPE_WORDS: Final = {
+    "str": "text",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "object": "an object",
+    "array": "a list",
+    "datetime": "a time",
+}
+
+
+def misfit(error: Exception, whole: str) -> str:
+    """Returns what msgspec says of a value that does not fit its type, in the words of our errors.
+
+    >>> misfit(ValueError("Expected `str`, got `int` - at `$.jobs[0].queue`"), "the call")
+    '`jobs[0].queue` must be text, not a whole number'
+    >>> misfit(ValueError("Object contains unknown field `dely` - at `$[2]`"), "the list")
+    '`[2]` has no field `dely`'
+    >>> misfit(ValueError("Expected `int` >= 0"), "the count")
+    'the count must be a whole number of at least 0'
+
+    `whole` names the value where the message has no path.
+    """
+    reason, place = str(error), whole
+    if (found := _PATH.fullmatch(reason)) is not None:
+        reason = found["reason"]
+        if path := found["path"].removeprefix("."):
+            place = f"a key of `{path}`" if found["key"] else f"`{path}`"
+    if (found := WRONG_TYPE.fullmatch(reason)) is not None:
+        expected = " or ".join(_type_words(each) for each in found["expected"].split(" | "))
+        return f"{place} must be {expected}, not {_type_words(found['found'])}"
+    if (found := _OUT_OF_RANGE.fullmatch(reason)) is not None:
+        bound = "at most" if found["operator"] == "<=" else "at least"
+        return f"{place} must be {_type_words(found['type'])} of {bound} {found['limit']}"
+    if (found := _FIELD.fullmatch(reason)) is not None:
+        verb = "has no" if found["problem"].startswith("contains") else "needs the"
+        return f"{place} {verb} field `{found[2]}`"
+    if (found := _ENUM.fullmatch(reason)) is not None:
+        return f"{place} can't be {found[1]}"
+    return f"{place} does not fit: {reason}"
+
+
+def _type_words(name: str) -> str:
+    return _TYPE_WORDS.get(name, name)
 
 
 def no_attribute(owner: object, name: str, advice: Mapping[str, str]) -> AttributeError:

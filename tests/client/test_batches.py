@@ -58,7 +58,10 @@ def test_a_batch_is_done_as_a_whole_or_not_at_all(client: Any) -> None:
 
 
 def test_an_operation_that_is_refused_before_it_runs_has_its_position_too(client: Any) -> None:
-    with pytest.raises(BadInput, match="Expected `str`") as failed, client.batch() as batch:
+    with (
+        pytest.raises(BadInput, match="`id` must be text, not a whole number") as failed,
+        client.batch() as batch,
+    ):
         batch.jobs.put("q", id="a")
         batch.jobs.get(5)
 

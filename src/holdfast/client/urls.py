@@ -8,6 +8,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import msgspec
 
 from holdfast.defaults import DEFAULT_SPACE, RESP_PORT
+from holdfast.error_text import misfit
 from holdfast.errors import BadInput
 from holdfast.limits import (
     CALL_SECONDS,
@@ -100,7 +101,7 @@ class ServerTarget(msgspec.Struct, frozen=True, kw_only=True):
         try:
             target = msgspec.convert(given, cls, strict=False)
         except msgspec.ValidationError as error:
-            raise BadInput(f"an option of the connection is wrong: {error}") from None
+            raise BadInput(f"the option {misfit(error, 'of the connection')}") from None
         seconds = target.timeout, target.long_timeout, target.connect_timeout
         if not all(0 < each < float("inf") for each in seconds):
             raise BadInput("timeout must be a number of seconds above 0")

@@ -9,6 +9,7 @@ import msgspec
 
 from holdfast import expiry
 from holdfast.engine.contract import Transaction
+from holdfast.error_text import did_you_mean, misfit
 from holdfast.errors import BadInput, HoldfastError, InvalidEvent, InvalidEventSchema
 from holdfast.events.deployment import deployed
 from holdfast.events.dry_run import DryRun
@@ -220,6 +221,7 @@ def remove_id(tx: Transaction, subject: bytes) -> bool:
 
 
 _EVENT: Final = "An event has a name, attributes, and optionally ip, at and id."
+_FIELDS: Final = Event.__struct_fields__
 _SEVERAL: Final = "Send several events with `send_many`."
 
 
@@ -234,7 +236,7 @@ def as_event(given: AnyEvent) -> Event:
     except msgspec.ValidationError as error:
         _refuse_unfit(given)
         raise InvalidEvent(
-            f"this is not an event: {error}",
+            f"this is not an event: {misfit(error, 'it')}{_meant(given)}",
             hint=_SEVERAL if isinstance(given, list | tuple) else _EVENT,
         ) from None
     # msgspec converts a set or a decimal silently. What it did not convert is the same object.
@@ -242,6 +244,12 @@ def as_event(given: AnyEvent) -> Event:
     if not all(map(is_, event.attributes.values(), as_given.get("attributes", {}).values())):
         _refuse_unfit(given)
     return event
+
+
+def _meant(given: Any) -> str:
+    """Returns the field that a misspelt one was meant to be, as a question."""
+    unknown = [name for name in given if name not in _FIELDS] if isinstance(given, Mapping) else []
+    return did_you_mean(unknown[0], _FIELDS) if unknown else ""
 
 
 def _refuse_unfit(given: Any) -> None:

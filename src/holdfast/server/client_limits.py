@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from holdfast.error_text import misfit
 from holdfast.errors import CannotServe, ServerBusy
 from holdfast.limits import (
     IDLE_SECONDS,
@@ -52,7 +53,7 @@ class ClientLimits(msgspec.Struct, frozen=True, kw_only=True):
         try:
             bounds = msgspec.convert(given, cls, strict=False)
         except msgspec.ValidationError as error:
-            raise CannotServe(f"--limit NAME=NUMBER: {error}") from None
+            raise CannotServe(f"--limit NAME=NUMBER: {misfit(error, 'the limit')}") from None
         if any(getattr(bounds, name) <= 0 for name in given):
             raise CannotServe("--limit NAME=NUMBER: the number must be above 0")
         return bounds

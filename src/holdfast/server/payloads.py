@@ -18,14 +18,16 @@ from holdfast import exact_msgpack
 from holdfast.entities import extended_json
 from holdfast.entities.messages import Entity, Page
 from holdfast.entities.values import from_kept
-from holdfast.error_text import nearest
+from holdfast.error_text import misfit, nearest
 from holdfast.errors import BadInput, HoldfastError
 from holdfast.operations import OPERATIONS, Operation
 from holdfast.server import bigints
 from holdfast.server.piecewise_encoding import Encode, in_pieces
 from holdfast.tables.json_parser import exact_number
 
-_UNKNOWN: Final = re.compile(r"Object contains unknown field `(.*)`")
+_UNKNOWN: Final = re.compile(
+    r"Object contains unknown field `(?P<name>.*?)`( - at `(?P<path>[^`]*)`)?", re.DOTALL
+)
 _MISSING: Final = re.compile(r"Object missing required field `([^`]*)`")
 # About an argument, or an element of it; msgspec names the limit if a number is out of range.
 _MISFIT: Final = re.compile(
@@ -113,20 +115,42 @@ def refusal(operation: Operation, error: msgspec.ValidationError) -> HoldfastErr
     """Returns the error for wrong arguments, with a list of the valid ones."""
     message = str(error)
     taken = operation.arguments.__struct_encode_fields__
+    said = misfit(error, operation.full_name)
     if (unknown := _UNKNOWN.fullmatch(message)) is not None:
-        near = nearest(unknown[1], taken)
-        if " - at `" not in message:  # it is an argument, not a field of a record in one
-            message = f"{operation.full_name} has no argument `{unknown[1]}`"
-        if near is not None:
-            return BadInput(message, hint=f"Did you mean `{near}`?")
-    elif (missing := _MISSING.fullmatch(message)) is not None:
-        message = f"{operation.full_name} needs the argument `{missing[1]}`"
-    elif (misfit := _MISFIT.fullmatch(message)) is not None:
-        argument = f"{misfit['argument']}[]" if misfit["element"] else misfit["argument"]
-        return operation.refusal(argument, is_beyond=bool(misfit["beyond"]))(message)
+        if unknown["path"] is not None:  # a field of a record in an argument
+            known = _fields_at(operation.arguments, unknown["path"])
+            near = nearest(unknown["name"], known)
+            return BadInput(said, hint=_meant(near) or f"Its fields are {', '.join(known)}.")
+        near = nearest(unknown["name"], taken)
+        said = f"{operation.full_name} has no argument `{unknown['name']}`"
+        return BadInput(said, hint=_meant(near) or _argument_list(operation))
+    if (missing := _MISSING.fullmatch(message)) is not None:
+        said = f"{operation.full_name} needs the argument `{missing[1]}`"
+    elif (wrong := _MISFIT.fullmatch(message)) is not None:
+        argument = f"{wrong['argument']}[]" if wrong["element"] else wrong["argument"]
+        return operation.refusal(argument, is_beyond=bool(wrong["beyond"]))(said)
     elif " - at `" in message:
-        return BadInput(message)
-    return BadInput(message, hint=_argument_list(operation))
+        return BadInput(said)
+    return BadInput(said, hint=_argument_list(operation))
+
+
+def _meant(near: str | None) -> str:
+    return "" if near is None else f"Did you mean `{near}`?"
+
+
+def _fields_at(arguments: type[msgspec.Struct], path: str) -> list[str]:
+    """Returns the fields of the record at a path of msgspec, `$.jobs[0]`, in the arguments."""
+    found: Any = msgspec.inspect.type_info(arguments)
+    for name, _ in re.findall(r"\.(\w+)|(\[)", path):
+        for each in getattr(found, "types", (found,)):  # of a union, the one that leads on
+            if name and isinstance(each, msgspec.inspect.StructType):
+                found = next(field.type for field in each.fields if field.encode_name == name)
+            elif not name:
+                found = getattr(each, "item_type", getattr(each, "value_type", found))
+    for each in getattr(found, "types", (found,)):
+        if isinstance(each, msgspec.inspect.StructType):
+            return [field.encode_name for field in each.fields]
+    return []
 
 
 def _argument_list(operation: Operation) -> str:

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, TypeAlias, Union
 
 import msgspec
 
+from holdfast.error_text import WRONG_TYPE
 from holdfast.errors import BadTask, BadTaskArgument
 from holdfast.json_data import unfit_in
 from holdfast.store import Tx
@@ -260,7 +261,10 @@ def _name_of(kind: type) -> str:
 
 
 def _shown(value: Any) -> str:
-    name = type(value).__name__
+    return _with_article(type(value).__name__)
+
+
+def _with_article(name: str) -> str:
     return f"an {name}" if name[:1] in "aeiouAEIO" else f"a {name}"
 
 
@@ -269,6 +273,9 @@ def _msgspec_reason(error: Exception, name: str, *, path_first: bool = False) ->
     text = str(error)
     message, _, path = text.partition(" - at ")
     where = path.strip("`").replace("$", name, 1) if path else name
+    if (found := WRONG_TYPE.fullmatch(message)) is not None:
+        said = f"{where} is {_with_article(found['found'])}, expected {found['expected']}"
+        return said if path_first else f"does not fit: {said}"
     if isinstance(error, msgspec.ValidationError) and path_first:
         return f"{where}: {message}"
     return f"does not fit: {message}" + (f" at {where}" if path else "")

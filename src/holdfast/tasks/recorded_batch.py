@@ -11,6 +11,7 @@ import msgspec
 from holdfast import exact_msgpack
 from holdfast.client.batches import Batch, Handle
 from holdfast.client.calls import Call
+from holdfast.error_text import misfit
 from holdfast.errors import BadInput, at_position
 from holdfast.operations import find
 from holdfast.store import Tx
@@ -54,4 +55,4 @@ def _arguments(decode: Callable[[bytes], msgspec.Struct], payload: bytes) -> msg
     try:
         return decode(payload)
     except msgspec.ValidationError as error:
-        raise BadInput(str(error)) from None
+        raise BadInput(misfit(error, "the call")) from None

@@ -11,6 +11,7 @@ import msgspec
 from holdfast.compat.qless import replies
 from holdfast.compat.qless.arguments import Arguments, json, number, whole
 from holdfast.compat.qless.read_commands import Reply
+from holdfast.error_text import misfit
 from holdfast.errors import BadArgument
 from holdfast.jobs import bulk
 from holdfast.jobs.search import JobSearch, page
@@ -40,7 +41,9 @@ def _wanted(arguments: Arguments, call: str) -> JobSearch:
     try:
         return msgspec.convert(value, JobSearch)
     except msgspec.ValidationError as error:
-        raise BadArgument(f'{call}(): Arg "search" not as expected: {error}') from None
+        raise BadArgument(
+            f'{call}(): Arg "search" not as expected: {misfit(error, "it")}'
+        ) from None
 
 
 def bulk_start(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:

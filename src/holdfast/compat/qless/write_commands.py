@@ -11,6 +11,7 @@ from holdfast.compat.qless import replies
 from holdfast.compat.qless.arguments import Arguments, array, json, json_text, number
 from holdfast.compat.qless.arguments import name as word_as_name
 from holdfast.compat.qless.read_commands import Reply
+from holdfast.error_text import misfit
 from holdfast.errors import BadArgument, UnknownJob
 from holdfast.jobs import (
     cancellation,
@@ -122,7 +123,9 @@ def new_job(given: Any, call: str, argument: str) -> NewJob:
     try:
         return msgspec.convert(renamed, NewJob)
     except msgspec.ValidationError as error:
-        raise BadArgument(f'{call}(): Arg "{argument}" not as expected: {error}') from None
+        raise BadArgument(
+            f'{call}(): Arg "{argument}" not as expected: {misfit(error, "it")}'
+        ) from None
 
 
 def pop(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
