@@ -235,3 +235,32 @@ def test_counts_that_may_be_too_high_say_so(tmp_path: Path) -> None:
     run(tmp_path, "send", input="\n".join(view(f"v{number}") for number in range(1_002)))
 
     assert "too high, by 1 at most" in run(tmp_path, "top", "top", "--count", "1000").stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "key", "remark"),
+    [
+        ("top", "viewrs", "nothing is stored at viewrs, did you mean 'viewers'?\n"),
+        ("members", "zzz", "nothing is stored at zzz; `holdfast events keys` lists all keys\n"),
+        (
+            "aggregate",
+            "viewers",
+            "viewers holds no numbers; `holdfast events members viewers` reads what it holds\n",
+        ),
+        ("sizes", "zzz", "no keys begin with zzz\n"),
+    ],
+)
+def test_a_read_that_finds_nothing_says_why(
+    folder: Path, command: str, key: str, remark: str
+) -> None:
+    run(folder, "send", input=view("ann"))
+
+    result = run(folder, command, key)
+
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", remark)
+
+
+def test_an_event_without_a_handler_is_explained_as_such(folder: Path) -> None:
+    assert run(folder, "explain", input='{"name": "other"}').output == (
+        "other\n  no handler matches\n"
+    )

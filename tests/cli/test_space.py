@@ -45,6 +45,14 @@ def test_what_can_not_be_dropped_is_refused(command: Command, store: holdfast.St
     assert (unknown.code, unknown.error["code"]) == (1, "unknown_space")
 
 
+def test_an_unknown_space_is_refused_before_anyone_is_asked(
+    command: Command, store: holdfast.Store
+) -> None:
+    unknown = command("space", "drop", "nowhere", input="y\n")
+
+    assert (unknown.code, unknown.err.splitlines()[0]) == (1, "Error: there is no space 'nowhere'")
+
+
 def test_the_status_tells_what_is_in_a_space(command: Command, store: holdfast.Store) -> None:
     shop = store.space("shop")
     shop.entities.deploy("schema: s\ntables: {T: {columns: {a: {type: Int}}}}")

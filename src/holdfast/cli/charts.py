@@ -38,20 +38,29 @@ def bar(value: float, top: float, columns: int = _BAR_COLUMNS) -> str:
     return "█" * max(1, round(value / top * columns))
 
 
-def ranking(out: Output, heads: Sequence[str], rows: Sequence[tuple[Any, float]]) -> None:
-    """Names with their numbers, and on a terminal that is wide enough a bar for each."""
+def ranking(
+    out: Output, heads: Sequence[str], rows: Sequence[tuple[Any, float]], *, empty: str = ""
+) -> None:
+    """Prints names with their numbers, and on a terminal that is wide enough a bar for each.
+
+    Without rows, prints the remark `empty`.
+    """
     top = max((number for _, number in rows), default=0)
     names, numbers = zip(heads, *rows, strict=True)
     widths = [max(cell_width(cell_text(each)) for each in column) for column in (names, numbers)]
     columns = min(_BAR_COLUMNS, terminal_width() - sum(widths) - 2 * len(widths))
     if not sys.stdout.isatty() or columns < _FEWEST_COLUMNS:
-        out.table(heads, rows)
+        out.table(heads, rows, empty=empty)
         return
-    out.table((*heads, ""), [(name, number, bar(number, top, columns)) for name, number in rows])
+    out.table(
+        (*heads, ""),
+        [(name, number, bar(number, top, columns)) for name, number in rows],
+        empty=empty,
+    )
 
 
 def series(out: Output, heads: Sequence[str], rows: Sequence[tuple[str, float | None]]) -> None:
-    """Steps with their numbers, and on a terminal a line of blocks above them."""
+    """Prints steps with their numbers, and on a terminal a line of blocks above them."""
     if sys.stdout.isatty() and rows:
         width = max(1, terminal_width())
         line = sparkline([value for _, value in rows])

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 import click
 
 from holdfast.cli.output import CommandFailure, Output
-from holdfast.cli.settings import suggestion
+from holdfast.error_text import nearest
 
 if TYPE_CHECKING:
     from holdfast.store import Space
@@ -95,5 +95,7 @@ def find_subject(space: "Space", name: str, out: Output) -> Subject:
 def _hint(name: str, known: set[str]) -> str:
     if not known:
         return f"This space has no tables; `{WHOLE_SPACE}` is the whole space."
-    words = suggestion(name, known).removeprefix(", ").removeprefix("; ")
-    return f"{words[0].upper()}{words[1:]}"
+    near = nearest(name, known)
+    return (
+        f"The tables are {', '.join(sorted(known))}." if near is None else f"Did you mean {near!r}?"
+    )

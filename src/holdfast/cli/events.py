@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from holdfast.cli import charts
+from holdfast.cli.event_keys import why_nothing
 from holdfast.cli.files import read_file, reading
 from holdfast.cli.location import Location, location_options
 from holdfast.cli.output import FOUND, Output, counted, moment
@@ -140,6 +141,8 @@ def explain(location: Location, out: Output, file: str) -> None:
     def show() -> None:
         for each in explanations:
             out.say(f"{each.name}{' (seen before)' if each.duplicate else ''}")
+            if not each.handlers:
+                out.say("  no handler matches")
             for handler in each.handlers:
                 missing = f"no attribute {handler.missing}" if handler.missing else ""
                 why = handler.error or missing
@@ -174,7 +177,7 @@ def keys(location: Location, out: Output, prefix: str, count: int, after: str | 
     with location.open() as opened:
         page = opened.space.events.keys(prefix, count, after)
     rows = [(each.key, each.kind) for each in page.keys]
-    out.result(page, lambda: out.table(("key", "kind"), rows))
+    out.result(page, lambda: out.table(("key", "kind"), rows, empty=_no_keys(prefix, after)))
     _note_more(out, page.next)
 
 
@@ -203,7 +206,8 @@ def sizes(location: Location, out: Output, prefix: str, count: int, after: str |
         found: Any = opened.space.events.read([{"op": "describe", "key": name} for name in names])
     rows = [(each.key, each.size or each.numbers) for each in found]
     report = {"sizes": [{"key": key, "size": size} for key, size in rows], "next": page.next}
-    out.result(report, lambda: charts.ranking(out, ("key", "size"), rows))
+    empty = _no_keys(prefix, after)
+    out.result(report, lambda: charts.ranking(out, ("key", "size"), rows, empty=empty))
     _note_more(out, page.next)
 
 
@@ -228,8 +232,10 @@ def top(
     """
     with location.open() as opened:
         found = opened.space.events.top(list(keys), count, last)
+        empty = "" if found else why_nothing(opened.space, keys, "leaderboard", last)
     rows = [(each.value, each.count) for each in found]
-    out.result({"top": found}, lambda: charts.ranking(out, ("value", "count"), rows))
+    heads = ("value", "count")
+    out.result({"top": found}, lambda: charts.ranking(out, heads, rows, empty=empty))
     if error := max((each.error for each in found), default=0):
         out.note(f"A count may be too high, by {error:,} at most; --json has the error of each.")
 
@@ -265,8 +271,9 @@ def members(
     """
     with location.open() as opened:
         page = opened.space.events.members(list(keys), count, after, since, until, op)
+        empty = "" if page.members else why_nothing(opened.space, keys, "set")
     rows = [(each.value, moment(each.at / 1000)) for each in page.members]
-    out.result(page, lambda: out.table(("value", "at"), rows))
+    out.result(page, lambda: out.table(("value", "at"), rows, empty=empty))
     _note_more(out, page.next)
 
 
@@ -281,10 +288,11 @@ def aggregate(location: Location, out: Output, keys: tuple[str, ...], last: str 
     """
     with location.open() as opened:
         found = opened.space.events.aggregate(list(keys), last=last)
+        empty = "" if found.count else why_nothing(opened.space, keys, "numbers", last)
     names = ("count", "sum", "min", "max", "avg", "last")
     numbers = {name: getattr(found, name) for name in names} | found.percentiles
-    rows = [(name, _rounded(name, value)) for name, value in numbers.items()]
-    out.result(found, lambda: out.table(("number", "value"), rows))
+    rows = [(name, _rounded(name, value)) for name, value in numbers.items()] if found.count else []
+    out.result(found, lambda: out.table(("number", "value"), rows, empty=empty))
 
 
 @command.command("fan-outs")
@@ -301,7 +309,8 @@ def fan_outs(location: Location, out: Output) -> None:
         for each in found
     ]
     heads = ("handler", "done", "keys", "failed", "started")
-    out.result({"fan_outs": found}, lambda: out.table(heads, rows))
+    empty = "no fan-out is running, and none has ended within a day"
+    out.result({"fan_outs": found}, lambda: out.table(heads, rows, empty=empty))
 
 
 @command.command("count")
@@ -327,6 +336,8 @@ def count(
     with location.open() as opened:
         gross, is_complete = _gross(opened.space, keys, since, last)
         distinct = opened.space.events.distinct(list(keys), op, since, last)
+        is_empty = since is None and not gross and not distinct.count
+        empty = why_nothing(opened.space, keys, "set", last) if is_empty else ""
     was_off = {"gross": not is_complete, "distinct": distinct.incomplete}
     off = [name for name, counter_was_off in was_off.items() if counter_was_off]
     report = {
@@ -343,6 +354,8 @@ def count(
     if off:
         line += f"; values were added while the {' and '.join(off)} counter was off"
     out.result(report, lambda: out.say(line))
+    if empty:
+        out.note(empty)
 
 
 def _gross(
@@ -390,6 +403,9 @@ def series(
         points = opened.space.events.series(template, by, first, end or now)
     rows = [(each.label, _rounded(by, each.value)) for each in points]
     out.result({"points": points}, lambda: charts.series(out, ("step", by), rows))
+    if not any(each.value for each in points):
+        prefix = shlex.quote(template.partition("{")[0])
+        out.note(f"all steps are empty; `holdfast events keys {prefix}` lists keys that exist")
 
 
 def _rounded(name: str, value: float | None) -> float | None:
@@ -400,6 +416,11 @@ def _rounded(name: str, value: float | None) -> float | None:
     if value is None or not (name == "avg" or name[0] == "p"):
         return value
     return float(f"{value:.6g}" if name == "avg" else f"{value:.4g}")
+
+
+def _no_keys(prefix: str, after: str | None) -> str:
+    rest = "" if after is None else f" after {after}"
+    return f"no keys begin with {prefix}{rest}" if prefix else f"there are no keys{rest}"
 
 
 def _note_more(out: Output, after: str | None) -> None:

@@ -123,7 +123,10 @@ def workers(location: Location, out: Output) -> None:
         found = opened.space.jobs.workers()
     rows = [[each.name, moment(each.seen), each.jobs, each.stalled] for each in found]
     out.result(
-        {"workers": found}, lambda: out.table(("worker", "last seen", "jobs", "stalled"), rows)
+        {"workers": found},
+        lambda: out.table(
+            ("worker", "last seen", "jobs", "stalled"), rows, empty="no worker has been seen"
+        ),
     )
 
 
@@ -149,12 +152,18 @@ def recurring(location: Location, out: Output, queue: str | None) -> None:
         for job in found
     ]
     heads = ("id", "class", "queue", "next run", "schedule", "runs")
-    out.result({"recurring": found}, lambda: out.table(heads, rows))
+    empty = "no recurring jobs" if queue is None else f"no recurring jobs in {queue}"
+    out.result({"recurring": found}, lambda: out.table(heads, rows, empty=empty))
 
 
 @click.command("search")
 @click.option("--queue", metavar="NAME", help="Jobs in this queue.")
-@click.option("--state", type=click.Choice(_STATES), help="Jobs in this state.")
+@click.option(
+    "--state",
+    type=click.Choice(_STATES),
+    metavar="STATE",
+    help=f"Jobs in this state: {', '.join(_STATES)}.",
+)
 @click.option("--class", "klass", metavar="CLASS", help="Jobs of this class.")
 @click.option("--tag", metavar="TAG", help="Jobs with this tag.")
 @click.option("--group", metavar="GROUP", help="Failed jobs of this failure group.")
@@ -211,7 +220,8 @@ def search(
     rows = [[job.id, job.klass, job.state, job.queue, job.worker, job.priority] for job in jobs]
 
     def show() -> None:
-        out.table(("id", "class", "state", "queue", "worker", "priority"), rows)
+        heads = ("id", "class", "state", "queue", "worker", "priority")
+        out.table(heads, rows, empty="no jobs match")
         out.note(f"searched {searched:,} of {of:,}")
 
     out.result({"jobs": jobs, "searched": searched, "of": of}, show)
@@ -223,6 +233,8 @@ def _do(
     """Runs a bulk action step by step, and shows how far it is."""
     name = {"move": "queue", "tag": "tag", "untag": "tag", "priority": "priority"}.get(action)
     options: dict[str, Any] = {}
+    if argument is None and name is not None:
+        raise click.UsageError(f"--do {action} needs --to: the {name}")
     if argument is not None:
         if name is None:
             raise click.UsageError(f"--do {action} takes no --to")

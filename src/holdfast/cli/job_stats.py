@@ -74,7 +74,9 @@ def stats(
         rows.append(_row(_OTHERS, found.others))
 
     def show() -> None:
-        out.table((by, *_COLUMNS), rows)
+        when = "today" if days == 1 else f"in the last {days} days"
+        empty = f"no job of {queue} has completed or failed {when}"
+        out.table((by, *_COLUMNS), rows, empty=empty)
         if found.names > len(found.rows):
             out.note(f"{len(found.rows):,} of {found.names:,} are shown")
 

@@ -36,7 +36,10 @@ for each in (*job_changes.COMMANDS, *job_stats.COMMANDS, *job_import.COMMANDS):
     "--queue", metavar="NAME", help="List the jobs of this queue; without it, all queues."
 )
 @click.option(
-    "--state", type=click.Choice(_STATES), help="List jobs in this state.  [default: waiting]"
+    "--state",
+    type=click.Choice(_STATES),
+    metavar="STATE",
+    help=f"List jobs in this state: {', '.join(_STATES)}.  [default: waiting]",
 )
 @click.option(
     "--count",

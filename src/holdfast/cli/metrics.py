@@ -218,7 +218,8 @@ def top(
             metric, latest=latest, n=count, scope=scope, **asked.options
         )
     rows = [(_shown(each.entity), each.total) for each in found]
-    out.result({"top": found}, lambda: charts.ranking(out, ("entity", metric), rows))
+    empty = f"no {'global ' if is_global else ''}entity has a total in the last {latest:g} seconds"
+    out.result({"top": found}, lambda: charts.ranking(out, ("entity", metric), rows, empty=empty))
 
 
 # --- reading -------------------------------------------------------------------------------------
@@ -227,6 +228,7 @@ def top(
 @contextmanager
 def _reading(location: Location, out: Output, asked: MetricSelection) -> Iterator[Opened]:
     """Opens the store; an error about an unknown metric names the prefixes that define it."""
+    from holdfast.error_text import nearest
     from holdfast.errors import Forbidden, UnknownMetric
 
     with location.open() as opened:
@@ -239,7 +241,10 @@ def _reading(location: Location, out: Output, asked: MetricSelection) -> Iterato
                 raise error from None
             prefixes = [each.prefix for each in known if each.metric == asked.metric]
             if not prefixes:
-                raise
+                near = nearest(asked.metric, [each.metric for each in known])
+                hint = "" if near is None else f"Did you mean {near!r}? "
+                hint += "`holdfast metrics list` shows all that are defined."
+                raise CommandFailure(error.code, error.message, hint, is_json=out.is_json) from None
             ways = [" ".join(f"--prefix {part}" for part in prefix) for prefix in prefixes]
             hint = f"It is defined under another prefix: {' or '.join(ways)}."
             raise CommandFailure(error.code, error.message, hint, is_json=out.is_json) from None

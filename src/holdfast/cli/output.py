@@ -2,8 +2,10 @@
 error."""
 
 import datetime
+import re
 import shutil
 import sys
+import textwrap
 import time
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
@@ -25,15 +27,18 @@ __all__ = [
     "counted",
     "explained",
     "figures",
+    "glued",
     "json_option",
     "moment",
     "size",
     "terminal_width",
+    "unglued",
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 JSON_HELP: Final = "Print the result, and errors, as JSON."
+_NO_BREAK: Final = "\N{NO-BREAK SPACE}"
 PIPE_CLOSED: Final = 141  # as a shell reports a program that wrote to a pipe nobody reads
 FOUND: Final = 3  # the exit code of a command that ran, and found something wrong
 
@@ -67,9 +72,9 @@ class CommandFailure(click.ClickException):
         if self.problems:
             click.echo("\n".join(self.problems), err=True)
             return
-        click.echo(f"Error: {self.message}", err=True)
+        click.echo(_fitted(f"Error: {self.message}"), err=True)
         if self.hint:
-            click.echo(f"hint: {self.hint}", err=True)
+            click.echo(_fitted(f"hint: {self.hint}"), err=True)
 
 
 def explained(error: Exception, *, is_json: bool) -> click.ClickException | None:
@@ -115,13 +120,18 @@ class Output:
         click.echo(text)
 
     def note(self, text: str) -> None:
-        """Prints a remark beside the result."""
+        """Prints a remark about the result."""
         if not self.is_json:
-            click.echo(text, err=True)
+            click.echo(_fitted(text), err=True)
 
-    def table(self, heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-        """Rows in columns, numbers to the right; where a terminal is too narrow, a line for each
-        cell, so that nothing is cut."""
+    def table(
+        self, heads: Sequence[str], rows: Sequence[Sequence[Any]], *, empty: str = ""
+    ) -> None:
+        """Prints rows in columns, numbers to the right; where a terminal is too narrow, a line for
+        each cell, so that nothing is cut. Without rows, prints the remark `empty` instead."""
+        if empty and not rows:
+            self.note(empty)
+            return
         words = [[cell_text(cell) for cell in row] for row in rows]
         columns = list(zip(heads, *words, strict=True))
         widths = [max(map(cell_width, column)) for column in columns]
@@ -239,6 +249,33 @@ def figures(done: float, total: float | None, noun: str) -> str:
     return (
         counted(int(done), noun) if not total else f"{int(done):,} of {counted(int(total), noun)}"
     )
+
+
+def _fitted(text: str) -> str:
+    """Returns a remark or an error broken between words, if a terminal would break it elsewhere.
+
+    A command in backquotes stays on one line, so that it can be copied.
+    """
+    if not sys.stderr.isatty():
+        return text
+    return "\n".join(
+        unglued(
+            textwrap.fill(
+                glued(line), terminal_width(), break_long_words=False, break_on_hyphens=False
+            )
+        )
+        for line in text.split("\n")
+    )
+
+
+def glued(text: str) -> str:
+    """Returns a text in which no line breaks inside backquotes; see `unglued`."""
+    return re.sub(r"`[^`\n]{,40}`", lambda quoted: quoted[0].replace(" ", _NO_BREAK), text)
+
+
+def unglued(text: str) -> str:
+    """Reverses `glued`, after the lines were broken."""
+    return text.replace(_NO_BREAK, " ")
 
 
 def terminal_width() -> int:

@@ -35,8 +35,10 @@ class HelpFormatter(click.HelpFormatter):
 
     def write_text(self, text: str) -> None:
         """Writes the paragraphs of a help text; the example at its end stays on one line."""
+        from holdfast.cli.output import glued
+
         before, mark, example = text.partition("\n\nExample: ")
-        super().write_text(before)
+        super().write_text(glued(before))
         if mark:
             self.write_paragraph()
             self.write(f"{'':{self.current_indent}}Example: {example.strip()}\n")
@@ -44,7 +46,15 @@ class HelpFormatter(click.HelpFormatter):
     def write_dl(
         self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2
     ) -> None:
-        super().write_dl(rows, min(col_max, self.width // 3), col_spacing)
+        from holdfast.cli.output import glued
+
+        whole = [(name, glued(text)) for name, text in rows]
+        super().write_dl(whole, min(col_max, self.width // 3), col_spacing)
+
+    def getvalue(self) -> str:
+        from holdfast.cli.output import unglued
+
+        return unglued(super().getvalue())
 
 
 class HelpContext(click.Context):

@@ -39,17 +39,24 @@ def drop(location: Location, out: Output, name: str, yes: bool) -> None:
     Example: holdfast space drop --data data staging --yes
     """
     if not yes:
-        click.confirm(f"Remove the space {name!r} with all that is in it?", abort=True, err=True)
+        with location.open() as opened:
+            if name not in opened.space.admin.spaces().spaces:
+                raise _unknown(name, out)
+        click.confirm(f"Remove the space {name!r} and everything in it?", abort=True, err=True)
     with location.open() as opened, out.progress(f"drop {name}") as tell:
         if opened.is_server:
             found = opened.space.admin.drop_space(name)
         else:
             found = opened.space.admin.drop_space(name, progress=tell)
     if not found:
-        raise CommandFailure(
-            "unknown_space",
-            f"there is no space {name!r}",
-            "`holdfast space list` shows all.",
-            is_json=out.is_json,
-        )
+        raise _unknown(name, out)
     out.result({"dropped": name}, lambda: out.say(f"dropped {name}"))
+
+
+def _unknown(name: str, out: Output) -> CommandFailure:
+    return CommandFailure(
+        "unknown_space",
+        f"there is no space {name!r}",
+        "`holdfast space list` shows all.",
+        is_json=out.is_json,
+    )
