@@ -37,7 +37,7 @@ def test_a_record_with_the_parts_of_the_first_version_is_read_and_written_as_it_
     assert (record.flags, record.bundles, record.size) == (ROWS, 2, 300)
     assert (record.expires_ms, record.lifetime_ms, record.scheduled_ms) == (10, 20, 5)
     assert (record.generation, record.sequence, record.floor) == (1, 2, 3)
-    assert (record.smallest, record.victims, record.victim) == (4, 5, 6)
+    assert (record.smallest, record.smallest_listed, record.smallest_used) == (4, 5, 6)
     assert record.encode() == WITH_PARTS
 
 

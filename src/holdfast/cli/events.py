@@ -18,7 +18,7 @@ from holdfast.cli.root_group import CommandGroup
 
 if TYPE_CHECKING:
     from holdfast.events.deployment import Dialect
-    from holdfast.events.reads import By
+    from holdfast.events.reads import SeriesMeasure
     from holdfast.events.set_reads import SetOperation
     from holdfast.store import Space
 
@@ -388,7 +388,12 @@ def _gross(
 )
 @location_options
 def series(
-    location: Location, out: Output, template: str, begin: str | None, end: str | None, by: "By"
+    location: Location,
+    out: Output,
+    template: str,
+    begin: str | None,
+    end: str | None,
+    by: "SeriesMeasure",
 ) -> None:
     """Print a number for each step of TEMPLATE, a key with a time label such as {day}.
 

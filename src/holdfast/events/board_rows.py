@@ -34,8 +34,8 @@ __all__ = ["BoardRows", "Candidate", "CountIndex", "count_in", "find", "highest"
 _COUNT: Final = struct.Struct(">QQ")  # count, error
 _COUNT_ALONE: Final = struct.Struct(">I")  # an exact count, while it is small
 _SHORT_ROW: Final = _COUNT_ALONE.size
-_PLACE: Final = struct.Struct(">Q")  # of a count in the index: what it lacks to the most
-_MOST: Final = 2**64 - 1
+_INDEX_COUNT: Final = struct.Struct(">Q")  # a count in the index, subtracted from `_MAX_COUNT`
+_MAX_COUNT: Final = 2**64 - 1
 _ROWS_SORTED_AT_ONCE: Final = 2_000  # of those that may be among the highest
 
 
@@ -72,9 +72,9 @@ class BoardRows:
         """Writes the rows of a candidate that the board did not have."""
         self._put(self._values + value_part(candidate.value), candidate)
         if self._record.flags & (ORDERED | ORDERING):
-            self._index(candidate)
+            self._add_to_index(candidate)
 
-    def grow(self, raw: bytes, weight: int) -> bool:
+    def increment(self, raw: bytes, weight: int) -> bool:
         """Adds to the count of a value; returns whether the board has it."""
         by_value = self._values + value_part(raw)
         stored = self._cache.get(by_value)
@@ -85,12 +85,12 @@ class BoardRows:
             if times <= 0xFFFF_FFFF:
                 self._cache.put(by_value, _COUNT_ALONE.pack(times))
                 return True
-        times, error, _ = _unpacked(stored)
+        times, error, _ = _unpack(stored)
         grown = Candidate(raw, times + weight, error)
         self._put(by_value, grown)
         if self._record.flags & (ORDERED | ORDERING):
-            self._cache.delete(self._place(raw, times))
-            self._index(grown)
+            self._cache.delete(self._index_key(raw, times))
+            self._add_to_index(grown)
         return True
 
     def remove(self, part: bytes, count: int) -> bool:
@@ -101,18 +101,18 @@ class BoardRows:
             return False
         self._cache.delete(by_value)
         if self._record.flags & (ORDERED | ORDERING):
-            self._cache.delete(self._place(_unpacked(stored)[2] or part_value(part), count))
+            self._cache.delete(self._index_key(_unpack(stored)[2] or part_value(part), count))
         return True
 
     def remove_smallest(self) -> int:
         """Removes a candidate with the smallest count, by the index; returns that count."""
         begin, end = prefix_range(self._counts)
         [(key, _)] = self._cache.scan(begin, end, limit=1, reverse=True)
-        smallest = _indexed(key[len(begin) :], b"")
+        smallest = _candidate_in_index(key[len(begin) :], b"")
         self.remove(value_part(smallest.value), smallest.count)
         return smallest.count
 
-    def index_some(self) -> None:
+    def extend_index(self) -> None:
         """Adds some candidates to an index that is being built, and begins one if it is due.
 
         Every count meanwhile writes its own row, so candidates can be added in any order.
@@ -126,7 +126,7 @@ class BoardRows:
         start = begin if cursor is None else after(begin + cursor)
         found = list(cache.scan(start, end, limit=INDEXED_PER_COUNT))
         for key, stored in found:
-            self._index(_candidate(key[len(begin) :], stored))
+            self._add_to_index(_candidate(key[len(begin) :], stored))
         if len(found) == INDEXED_PER_COUNT:
             cache.put(self.prefix + COUNTS_CURSOR, found[-1][0][len(begin) :])
         else:
@@ -141,12 +141,12 @@ class BoardRows:
         else:
             self._cache.put(by_value, _COUNT_ALONE.pack(candidate.count))
 
-    def _index(self, candidate: Candidate) -> None:
-        error = _PLACE.pack(candidate.error) if candidate.error else b""
-        self._cache.put(self._place(candidate.value, candidate.count), error)
+    def _add_to_index(self, candidate: Candidate) -> None:
+        error = _INDEX_COUNT.pack(candidate.error) if candidate.error else b""
+        self._cache.put(self._index_key(candidate.value, candidate.count), error)
 
-    def _place(self, raw: bytes, count: int) -> bytes:
-        return self._counts + _PLACE.pack(_MOST - count) + pack_bytes(raw)
+    def _index_key(self, raw: bytes, count: int) -> bytes:
+        return self._counts + _INDEX_COUNT.pack(_MAX_COUNT - count) + pack_bytes(raw)
 
 
 # --- reading -------------------------------------------------------------------------------------
@@ -163,7 +163,7 @@ def scan(cache: RecordCache, record: KeyRecord) -> Iterator[Candidate]:
 def highest(cache: RecordCache, record: KeyRecord, k: int) -> list[Candidate]:
     """Returns the `k` highest candidates, and perhaps some more."""
     if not record.flags & ORDERED:
-        return _highest_of_all(cache, record, k)
+        return _highest_by_scan(cache, record, k)
     return CountIndex(cache, record).read(k)
 
 
@@ -182,7 +182,7 @@ class CountIndex:
         pairs = list(self._cache.scan(self._begin, self._end, limit=count))
         if pairs:
             self._begin = after(pairs[-1][0])
-        return [_indexed(key[self._at :], error) for key, error in pairs]
+        return [_candidate_in_index(key[self._at :], error) for key, error in pairs]
 
 
 def find(cache: RecordCache, record: KeyRecord, values: Sequence[bytes]) -> list[Candidate]:
@@ -192,12 +192,12 @@ def find(cache: RecordCache, record: KeyRecord, values: Sequence[bytes]) -> list
     found = []
     for value, row in zip(values, stored, strict=True):
         if row is not None:
-            times, error, _ = _unpacked(row)
+            times, error, _ = _unpack(row)
             found.append(Candidate(value, times, error))
     return found
 
 
-def _highest_of_all(cache: RecordCache, record: KeyRecord, k: int) -> list[Candidate]:
+def _highest_by_scan(cache: RecordCache, record: KeyRecord, k: int) -> list[Candidate]:
     """Returns the `k` highest candidates of a board without an index, and some more.
 
     Most rows cost one comparison. Rows come in the order of their values, so of two equal counts
@@ -211,7 +211,7 @@ def _highest_of_all(cache: RecordCache, record: KeyRecord, k: int) -> list[Candi
     for key, stored in cache.scan(begin, end):
         if len(stored) == _SHORT_ROW and stored <= lowest_short:
             continue  # of most rows nothing else is looked at
-        times, _, raw = _unpacked(stored)
+        times, _, raw = _unpack(stored)
         if times > lowest or (raw and times == lowest):
             kept.append((times, key, stored))
             if len(kept) > most:
@@ -234,19 +234,19 @@ def count_in(stored: bytes) -> int:
 
 
 def _candidate(part: bytes, stored: bytes) -> Candidate:
-    times, error, raw = _unpacked(stored)
+    times, error, raw = _unpack(stored)
     return Candidate(raw or part_value(part), times, error)
 
 
-def _indexed(place: bytes, error: bytes) -> Candidate:
+def _candidate_in_index(place: bytes, error: bytes) -> Candidate:
     """Returns the candidate at a place of the index."""
-    count = _MOST - _PLACE.unpack_from(place)[0]
+    count = _MAX_COUNT - _INDEX_COUNT.unpack_from(place)[0]
     return Candidate(
-        part_value(place[_PLACE.size :]), count, _PLACE.unpack(error)[0] if error else 0
+        part_value(place[_INDEX_COUNT.size :]), count, _INDEX_COUNT.unpack(error)[0] if error else 0
     )
 
 
-def _unpacked(stored: bytes) -> tuple[int, int, bytes]:
+def _unpack(stored: bytes) -> tuple[int, int, bytes]:
     if len(stored) == _COUNT_ALONE.size:
         return _COUNT_ALONE.unpack(stored)[0], 0, b""
     times, error = _COUNT.unpack_from(stored)

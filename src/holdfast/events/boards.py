@@ -46,10 +46,10 @@ from holdfast.limits import (
 
 __all__ = ["Candidate", "all_candidates", "capacity", "count", "factor_now", "top"]
 
-_VICTIMS_PER_ROW: Final = 16
+_SMALLEST_PER_ROW: Final = 16
 _SCALE: Final = 1 << 16  # of a decaying board: the count of a weight of 1 at the landmark
 _LANDMARK_HALF_LIVES: Final = 20  # after which counts are scaled down
-_MOST_HALF_LIVES: Final = 60  # after which nothing is left
+_MAX_HALF_LIVES: Final = 60  # after which nothing is left
 _PART_END: Final = b"\x00"  # ends a packed value, and occurs nowhere else in it
 
 
@@ -89,7 +89,7 @@ def count(
         if counted and (not known or record.flags & MIXED):
             record.digests += value.digest
             if len(record.digests) > distinct_counters.PENDING_BYTES:
-                distinct_counters.settle(cache, record)
+                distinct_counters.archive_digests(cache, record)
         elif not counted and not known:
             record.flags |= MIXED | PARTIAL
 
@@ -108,10 +108,10 @@ def _count_on(
     if record.floor:
         _write_rows(cache, record, ())
         return _count_in_rows(cache, record, value, tracked, weight)
-    return _count_in_head(cache, record, value, weight)
+    return _count_packed(cache, record, value, weight)
 
 
-def _count_in_head(cache: RecordWriter, record: KeyRecord, value: Value, weight: int) -> bool:
+def _count_packed(cache: RecordWriter, record: KeyRecord, value: Value, weight: int) -> bool:
     head = record.head
     found = head.find(value.pattern)
     if found >= 0:
@@ -132,7 +132,7 @@ def _count_in_rows(
     cache: RecordWriter, record: KeyRecord, value: Value, tracked: int, weight: int
 ) -> bool:
     rows = BoardRows(cache, record)
-    known = rows.grow(value.raw, weight)
+    known = rows.increment(value.raw, weight)
     if not known:
         if record.size < tracked:
             record.size += 1
@@ -140,10 +140,10 @@ def _count_in_rows(
             record.floor = max(record.floor, _evict_smallest(cache, record, rows))
             record.flags |= PARTIAL
         if not weight:  # it may have the smallest count, and that is listed without it
-            record.victim = record.victims
+            record.smallest_used = record.smallest_listed
         # The newcomer may be the candidate that was evicted with the highest count.
         rows.add(Candidate(value.raw, record.floor + weight, record.floor))
-    rows.index_some()
+    rows.extend_index()
     return known
 
 
@@ -152,12 +152,12 @@ def _evict_smallest(cache: RecordWriter, record: KeyRecord, rows: BoardRows) -> 
     if record.flags & ORDERED:
         return rows.remove_smallest()
     while True:
-        if record.victim >= record.victims:
+        if record.smallest_used >= record.smallest_listed:
             _list_smallest(cache, record, rows.prefix)
-        row, index = divmod(record.victim, _VICTIMS_PER_ROW)
+        row, index = divmod(record.smallest_used, _SMALLEST_PER_ROW)
         listed = cache.get(rows.prefix + SMALLEST + pack_int(row))
-        assert listed is not None  # written by _list_smallest, up to `victims`
-        record.victim += 1
+        assert listed is not None  # written by _list_smallest, up to `smallest_listed`
+        record.smallest_used += 1
         part = listed.split(_PART_END, index + 1)[index]
         if not part:
             record.smallest += 1
@@ -181,21 +181,21 @@ def _list_smallest(cache: RecordWriter, record: KeyRecord, prefix: bytes) -> Non
     parts.append(_PART_END)
     parts += [key[len(begin) :] for times, key in counts if times == smallest + 1]
     record.smallest = smallest
-    record.victims, record.victim = len(parts), 0
-    for row, first in enumerate(range(0, len(parts), _VICTIMS_PER_ROW)):
-        listed = b"".join(parts[first : first + _VICTIMS_PER_ROW])
+    record.smallest_listed, record.smallest_used = len(parts), 0
+    for row, first in enumerate(range(0, len(parts), _SMALLEST_PER_ROW)):
+        listed = b"".join(parts[first : first + _SMALLEST_PER_ROW])
         cache.put(prefix + SMALLEST + pack_int(row), listed)
 
 
 def _unpack_to_rows(cache: RecordWriter, record: KeyRecord) -> None:
-    candidates = list(_head(record))
+    candidates = list(_packed_candidates(record))
     record.head = b""
     _write_rows(cache, record, candidates)
 
 
 def _write_rows(cache: RecordWriter, record: KeyRecord, candidates: Sequence[Candidate]) -> None:
     cache.new_generation(record)
-    record.victims = record.victim = 0
+    record.smallest_listed = record.smallest_used = 0
     record.size = len(candidates)
     BoardRows(cache, record).write_all(candidates)
 
@@ -236,13 +236,13 @@ def _scaled_weight(
         record.half_life_ms = half_life_ms
     if at - record.landmark_ms > _LANDMARK_HALF_LIVES * record.half_life_ms:
         _move_landmark(cache, record, at)
-    age = max(-_MOST_HALF_LIVES, (at - record.landmark_ms) / record.half_life_ms)
+    age = max(-_MAX_HALF_LIVES, (at - record.landmark_ms) / record.half_life_ms)
     return round(weight * _SCALE * float(2.0**age))
 
 
 def _move_landmark(cache: RecordWriter, record: KeyRecord, at: int) -> None:
     if at > record.landmark_ms:
-        age = min(_MOST_HALF_LIVES, (at - record.landmark_ms) / record.half_life_ms)
+        age = min(_MAX_HALF_LIVES, (at - record.landmark_ms) / record.half_life_ms)
         _rescale(cache, record, 2.0**-age)
         record.landmark_ms = at
 
@@ -278,7 +278,7 @@ def factor_now(cache: RecordCache, record: KeyRecord) -> float:
     if not record.half_life_ms:
         return 1.0
     age = (cache.now_ms - record.landmark_ms) / record.half_life_ms
-    return float(2.0 ** -max(min(age, _MOST_HALF_LIVES), -_MOST_HALF_LIVES)) / _SCALE
+    return float(2.0 ** -max(min(age, _MAX_HALF_LIVES), -_MAX_HALF_LIVES)) / _SCALE
 
 
 # --- reading ----------------------------------------------------------------------------------
@@ -286,7 +286,9 @@ def factor_now(cache: RecordCache, record: KeyRecord) -> float:
 
 def top(cache: RecordCache, record: KeyRecord, k: int) -> list[Candidate]:
     """Returns the `k` highest candidates; ties are ordered by value."""
-    candidates = board_rows.highest(cache, record, k) if record.has_rows else _head(record)
+    candidates = (
+        board_rows.highest(cache, record, k) if record.has_rows else _packed_candidates(record)
+    )
     found = sorted(candidates, key=_rank)[:k]
     return [_decayed(cache, record, each) for each in found] if record.half_life_ms else found
 
@@ -297,10 +299,10 @@ def _rank(candidate: Candidate) -> tuple[int, bytes]:
 
 def all_candidates(cache: RecordCache, record: KeyRecord) -> Iterator[Candidate]:
     """Yields all candidates of a board, in no order."""
-    return board_rows.scan(cache, record) if record.has_rows else _head(record)
+    return board_rows.scan(cache, record) if record.has_rows else _packed_candidates(record)
 
 
-def _head(record: KeyRecord) -> Iterator[Candidate]:
+def _packed_candidates(record: KeyRecord) -> Iterator[Candidate]:
     for entry in record.head.split(b"\x01")[1:]:
         value, times = entry.split(b"\x00")
         yield Candidate(unescaped(value), int(times), 0)

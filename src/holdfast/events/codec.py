@@ -65,7 +65,7 @@ KEPT: Final = 1 << 12  # a stored result of `keep_distinct`: counters without me
 DECAYED: Final = 1 << 13  # the counts of the board lose half their weight every half-life
 ORDERED: Final = 1 << 14  # the board has an index by count, see board_rows.py
 ORDERING: Final = 1 << 15  # that index is being built
-_UNUSUAL: Final = BOARD | ROWS | MIXED  # a usual add is one to a set that is none of these
+_NO_FAST_PATH: Final = BOARD | ROWS | MIXED  # sets with these flags don't take the fast path
 _FLAGS_FOLLOW: Final = 0x80  # in the byte of bundles: further flags come behind the header
 
 
@@ -95,27 +95,27 @@ class KeyRecord:
     sequence: int = 0
     floor: int = 0  # of a board: the highest count that was ever let go
     smallest: int = 0  # of a board: the count of its listed victims
-    victims: int = 0
-    victim: int = 0
+    smallest_listed: int = 0
+    smallest_used: int = 0
     landmark_ms: int = 0  # of a decaying board: when a count of 1 weighed 1
     half_life_ms: int = 0
     beside: bool = False  # a leaderboard that may have a set at its key; not stored
     is_plain: bool = True  # it never had optional parts, so that `stored` says all there is
-    # The bound with which the usual case of `sets.add` applies; -1: look at all the rest.
-    usual: int = -1
-    newest: bytes = b""  # the time of the newest member, if `usual` says a bound
+    # The bound with which `sets.add` may take its fast path; -1: it may not.
+    fast_bound: int = -1
+    newest: bytes = b""  # the time of the newest member, if `fast_bound` says a bound
     stored: bytes = b""  # at its key, if that is all there is to know and nothing changed it since
 
-    def note_if_usual(self) -> None:
-        """Notes whether the next add to this set may be a usual one; see `sets.add`."""
+    def update_fast_bound(self) -> None:
+        """Updates whether the next add to this set may take the fast path; see `sets.add`."""
         if (
             len(self.digests) == DIGEST_BYTES * self.size
-            and not self.flags & _UNUSUAL
+            and not self.flags & _NO_FAST_PATH
             and self.bound > HEAD_MEMBERS
         ):
-            self.usual, self.newest = self.bound, self.head[:TIME_BYTES]
+            self.fast_bound, self.newest = self.bound, self.head[:TIME_BYTES]
         else:
-            self.usual = -1
+            self.fast_bound = -1
 
     @property
     def is_board(self) -> bool:
@@ -173,8 +173,8 @@ class KeyRecord:
                 self.sequence,
                 self.floor,
                 self.smallest,
-                self.victims,
-                self.victim,
+                self.smallest_listed,
+                self.smallest_used,
             )
         if self.flags & DECAYED:
             extra += _DECAY.pack(self.landmark_ms, self.half_life_ms)
@@ -223,7 +223,7 @@ def decode(key: bytes, stored_key: bytes, stored: bytes) -> KeyRecord:
         pending, head = stored[_HEADER_BYTES:end], stored[end:]
         record = KeyRecord(key, stored_key, True, flags, bundles, gross, bound, size, pending, head)
         record.stored = stored
-        record.note_if_usual()
+        record.update_fast_bound()
         return record
     at = _HEADER_BYTES
     record = KeyRecord(key, stored_key, True, flags & ~_MORE_FOLLOWS, bundles, gross, bound, size)
@@ -242,8 +242,8 @@ def decode(key: bytes, stored_key: bytes, stored: bytes) -> KeyRecord:
             record.sequence,
             record.floor,
             record.smallest,
-            record.victims,
-            record.victim,
+            record.smallest_listed,
+            record.smallest_used,
         ) = _ROWS.unpack_from(stored, at)
         at += _ROWS.size
     if record.flags & DECAYED:

@@ -151,7 +151,7 @@ def compile_targets(
     if len(varying) > 1:
         return lambda scope, limit: joined_keys([part(scope) for part in evaluates], limit)
     middle = varying[0] if varying else len(evaluates)
-    before, behind = evaluates[:middle], evaluates[middle + 1 :]
+    before, after = evaluates[:middle], evaluates[middle + 1 :]
     last: tuple[object, Strings, Strings] = (None, [], [])
 
     def expand(scope: Scope, limit: int) -> Strings:
@@ -160,9 +160,9 @@ def compile_targets(
         if labels is not scope.labels:
             begins = joined_keys([part(scope) for part in before], limit)
             if varying:
-                ends = joined_keys([part(scope) for part in behind], limit)
+                ends = joined_keys([part(scope) for part in after], limit)
                 begins = [begin + b":" for begin in begins] if before else [b""]
-                ends = [b":" + end for end in ends] if behind else [b""]
+                ends = [b":" + end for end in ends] if after else [b""]
             last = (scope.labels, begins, ends)
         if not varying:
             return begins if len(begins) <= limit else _refuse(len(begins), limit)

@@ -31,7 +31,7 @@ def distinct(
     cache: RecordCache, records: Sequence[KeyRecord], operation: SetOperation, since: int | None
 ) -> Distinct:
     """Returns how many different values all keys have together, in common, or only the first."""
-    if since is not None or any(_is_restricted(record) for record in records):
+    if since is not None or any(_has_times_only(record) for record in records):
         return _distinct_since(cache, records, operation, -1 if since is None else since)
     incomplete = any(record.flags & MIXED for record in records)
     if len(records) == 1:
@@ -40,20 +40,20 @@ def distinct(
             return Distinct(count=size, exact=True)
     known = [distinct_counters.known(cache, record) for record in records]
     if not any(record.is_dense for record in records):
-        found = _of_sets([set(each) for each in known], operation)
+        found = _combine_sets([set(each) for each in known], operation)
         return Distinct(count=len(found), exact=not incomplete, incomplete=incomplete)
     if operation != "union" and not incomplete:
         counted = _count_members(cache, records, operation)
         if counted is not None:
             return Distinct(count=counted, exact=True)
     sketches = [
-        distinct_counters.registers_of(cache, record, each)
+        distinct_counters.sketch_of(cache, record, each)
         for record, each in zip(records, known, strict=True)
     ]
     return _estimate(sketches, operation, incomplete)
 
 
-def _is_restricted(record: KeyRecord) -> bool:
+def _has_times_only(record: KeyRecord) -> bool:
     """Returns whether a stored result was counted since a moment, and has no other counter."""
     return record.flags & (KEPT | PARTIAL) == KEPT | PARTIAL
 
@@ -65,7 +65,7 @@ def _exact_size(cache: RecordCache, record: KeyRecord) -> int | None:
     return record.size if record.is_board else sets.exact_size(cache, record)
 
 
-def _of_sets(found: Sequence[set[bytes]], operation: SetOperation) -> set[bytes]:
+def _combine_sets(found: Sequence[set[bytes]], operation: SetOperation) -> set[bytes]:
     first, *others = found
     if operation == "union":
         return first.union(*others)
@@ -141,7 +141,7 @@ def _distinct_since(
     timed = [_values_since(cache, record, since).since(second) for record in records]
     entries = [each.entries for each in timed]
     if all(each is not None for each in entries):
-        found = _of_sets([set(each or ()) for each in entries], operation)
+        found = _combine_sets([set(each or ()) for each in entries], operation)
         return Distinct(count=len(found), exact=True)
 
     def union(chosen: Sequence[int]) -> float:
@@ -236,7 +236,7 @@ def keep_union(
         record.digests = b"".join(together)
         return
     sketches = [
-        distinct_counters.registers_of(cache, each, own)
+        distinct_counters.sketch_of(cache, each, own)
         for each, own in zip(sources, known, strict=True)
     ]
     distinct_counters.store_sketch(cache, record, sketch.union(sketches))

@@ -17,7 +17,15 @@ from holdfast.events.codec import DENSE, KeyRecord
 from holdfast.events.record_cache import RecordCache, RecordWriter
 from holdfast.limits import EXACT_DISTINCT, MAX_BUNDLES
 
-__all__ = ["PENDING_BYTES", "absorbed", "archive", "known", "read_archive", "rewrite", "settle"]
+__all__ = [
+    "PENDING_BYTES",
+    "absorb_digests",
+    "archive",
+    "archive_digests",
+    "known",
+    "read_archive",
+    "rewrite",
+]
 
 PENDING_BYTES: Final = 40 * sketch.DIGEST_BYTES  # in a record, before they move to the archive
 # In an archive, before they move to the sketch, which takes three pages: with a hundred members of
@@ -26,13 +34,13 @@ _COLLECTED_BYTES: Final = 300 * sketch.DIGEST_BYTES
 _LENGTH: Final = struct.Struct(">H")
 
 
-def settle(cache: RecordWriter, record: KeyRecord) -> None:
+def archive_digests(cache: RecordWriter, record: KeyRecord) -> None:
     """Moves the digests of a record to its archive."""
     if record.bundles < MAX_BUNDLES:
         archive(cache, record, b"")
     else:
         known, entries = read_archive(cache, record)
-        rewrite(cache, record, absorbed(cache, record, known), entries)
+        rewrite(cache, record, absorb_digests(cache, record, known), entries)
 
 
 def archive(cache: RecordWriter, record: KeyRecord, entries: bytes) -> None:
@@ -42,7 +50,7 @@ def archive(cache: RecordWriter, record: KeyRecord, entries: bytes) -> None:
     record.bundles += 1
 
 
-def absorbed(cache: RecordWriter, record: KeyRecord, known: bytes) -> bytes:
+def absorb_digests(cache: RecordWriter, record: KeyRecord, known: bytes) -> bytes:
     """Returns the digests that the archive must keep, of `known` and those in the record.
 
     The others go into the sketch. The record has no digests afterwards.
@@ -97,7 +105,7 @@ def known(cache: RecordCache, record: KeyRecord) -> list[bytes]:
     return list(dict.fromkeys(_split(record.digests + read_archive(cache, record)[0])))
 
 
-def registers_of(cache: RecordCache, record: KeyRecord, known: Sequence[bytes]) -> bytes:
+def sketch_of(cache: RecordCache, record: KeyRecord, known: Sequence[bytes]) -> bytes:
     """Returns the sketch of all values of a key, whose other digests are `known`."""
     registers = _registers(cache, record) if record.is_dense else sketch.EMPTY
     return sketch.update(registers, b"".join(known))

@@ -36,7 +36,7 @@ Labels: TypeAlias = dict[str, Strings]
 # The keys that a text expands to, and the stored keys of their records.
 KeyGroup: TypeAlias = tuple[Strings, Strings]
 
-_MOST_MS_AHEAD: Final = 86_400_000  # how far the own time of an event may be after the last one
+_MAX_MS_AHEAD: Final = 86_400_000  # how far the own time of an event may be after the last one
 _LITERAL: Final = 0
 _ATTRIBUTE: Final = 1
 _EVENT_NAME: Final = 2
@@ -49,8 +49,8 @@ class PlainHandler:
     """A handler whose keys and value are texts of the event, literals and time labels."""
 
     __slots__ = (
+        "after",
         "before",
-        "behind",
         "is_plain_count",
         "is_stored_add",
         "name",
@@ -68,7 +68,7 @@ class PlainHandler:
         value: str,
         terms: Terms,
         before: list[Evaluate],
-        behind: list[Evaluate],
+        after: list[Evaluate],
         set_name: bytes,
     ) -> None:
         self.schema = schema
@@ -79,7 +79,7 @@ class PlainHandler:
         self.value = value
         self.terms = terms  # of the one target that varies from event to event
         self.before = before
-        self.behind = behind
+        self.after = after
         self.set_name = set_name  # follows the texts, if a step names the set
 
 
@@ -129,8 +129,8 @@ def plain_handler(
                 return None
     if len(varying) > 1 or terms is None:
         return None
-    before, behind = targets[:middle], targets[middle + 1 :]
-    return PlainHandler(schema, handler, value.terms[0].name, terms, before, behind, name.encode())
+    before, after = targets[:middle], targets[middle + 1 :]
+    return PlainHandler(schema, handler, value.terms[0].name, terms, before, after, name.encode())
 
 
 def _terms(expression: Expression) -> Terms | None:
@@ -155,11 +155,11 @@ PlainStep: TypeAlias = tuple[PlainHandler, Strings, Strings, bytes]
 class Expansions:
     """Remembers the keys of plain handlers in one space, for texts that were seen before."""
 
-    __slots__ = ("_count", "_keys", "_of_handlers")
+    __slots__ = ("_by_handler", "_count", "_keys")
 
     def __init__(self, keys: Keys) -> None:
         self._keys = keys
-        self._of_handlers: dict[PlainHandler, _Expansion] = {}
+        self._by_handler: dict[PlainHandler, _Expansion] = {}
         self._count = 0  # keys that are remembered
 
     def resolve(
@@ -174,7 +174,7 @@ class Expansions:
         steps: list[PlainStep] = []
         for handler in handlers:
             value = attributes.get(handler.value)
-            expansion = self._of_handlers.get(handler)
+            expansion = self._by_handler.get(handler)
             if expansion is None or expansion.labels is not labels:
                 expansion = self._expansion(handler, event, at, labels, limit)
             if type(value) is not str or expansion is None:
@@ -209,26 +209,26 @@ class Expansions:
         self, handler: PlainHandler, event: Event, at: int, labels: Labels, limit: int
     ) -> "_Expansion | None":
         """Returns the beginnings and ends of the handler's keys with new time labels."""
-        known = self._of_handlers.get(handler)
+        known = self._by_handler.get(handler)
         # An event that is late, or has a wrong time, must not evict what current events need.
         brings_time = event.at is not None or event.score is not None
-        if known is not None and brings_time and not 0 <= at - known.at <= _MOST_MS_AHEAD:
+        if known is not None and brings_time and not 0 <= at - known.at <= _MAX_MS_AHEAD:
             return None
         scope = FixedScope(labels)
         try:
             begins = joined_keys([part(scope) for part in handler.before], limit)
-            ends = joined_keys([part(scope) for part in handler.behind], limit)
+            ends = joined_keys([part(scope) for part in handler.after], limit)
         except ExpandsTooFar:
             return None
         if handler.terms is not _ALL_FIXED:
             begins = [begin + b":" for begin in begins] if handler.before else [b""]
-            ends = [b":" + end for end in ends] if handler.behind else [b""]
+            ends = [b":" + end for end in ends] if handler.after else [b""]
             ends = [handler.set_name + end for end in ends]
         else:
             ends = [b""]
         groups = {} if known is None or known.fixed != (begins, ends) else known.groups
         expansion = _Expansion(at, labels, (begins, ends), groups)
-        self._of_handlers[handler] = expansion
+        self._by_handler[handler] = expansion
         return expansion
 
     def _expand(self, expansion: "_Expansion", text: object) -> KeyGroup | None:
@@ -247,7 +247,7 @@ class Expansions:
         if len(text) <= MAX_EXPANDED_TEXT:
             self._count += len(keys)
             if self._count > MAX_EXPANDED_KEYS:
-                self._of_handlers.clear()
+                self._by_handler.clear()
                 self._count = len(keys)
             expansion.groups[text] = group
         return group

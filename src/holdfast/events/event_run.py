@@ -103,11 +103,13 @@ class EventRun:
                 if not handler.handler.background:
                     raise
                 self._empty_look_ups.clear()
-                return HandlerStep(handler, options, [], values, self._stream(handler, scope))
+                return HandlerStep(
+                    handler, options, [], values, self._fan_out_parts(handler, scope)
+                )
         except Unresolved as unresolved:
             self._skip(handler, missing=unresolved.name)
             return None
-        except _UnfitWeight as unfit:
+        except _InvalidWeight as unfit:
             self._skip(handler, error=str(unfit))
             return None
         # The sums are quick to compute, and usually small enough.
@@ -186,7 +188,7 @@ class EventRun:
 
     # --- background fan-outs ---------------------------------------------------------------------
 
-    def _stream(self, handler: CompiledHandler, scope: Scope) -> FanOutParts:
+    def _fan_out_parts(self, handler: CompiledHandler, scope: Scope) -> FanOutParts:
         """Returns the targets of a handler around the part that has most members."""
         listed = [stream.strings(scope) for stream in handler.streams]
         members: list[fan_outs.Members] = []
@@ -205,14 +207,14 @@ class EventRun:
             else [b""]
         )
         parts = [target(scope) for target in handler.targets[largest + 1 :]]
-        behind = (
+        after = (
             [b":" + key for key in joined_keys(parts, self._settings.fan_out_keys)]
             if parts
             else [b""]
         )
         stream = handler.streams[largest]
         named = stream.named if stream.looked_up is not None else b""
-        return before, members[largest], [named + key for key in behind]
+        return before, members[largest], [named + key for key in after]
 
     def _begin_fan_out(self, step: HandlerStep, parts: FanOutParts) -> None:
         if not step.values:
@@ -270,7 +272,7 @@ class EventRun:
         )
 
 
-class _UnfitWeight(Exception):
+class _InvalidWeight(Exception):
     """A weight is not a whole number; the message says so."""
 
 
@@ -282,11 +284,13 @@ def _weight(strings: Strings) -> int:
         weight = -1
     if not 0 <= weight <= MAX_WEIGHT:
         shown = strings[0][:40].decode(errors="replace")
-        raise _UnfitWeight(f"a weight must be a whole number from 0 to {MAX_WEIGHT}, not {shown!r}")
+        raise _InvalidWeight(
+            f"a weight must be a whole number from 0 to {MAX_WEIGHT}, not {shown!r}"
+        )
     return weight
 
 
-def _plain(strings: Strings) -> str | list[str]:
+def _job_value(strings: Strings) -> str | list[str]:
     """Returns a term's strings as the data of a job: one, or all of a list attribute."""
     texts = [string.decode() for string in strings]
     return texts[0] if len(texts) == 1 else texts
@@ -302,7 +306,7 @@ def _evaluate_rest(
     if handler.weight is not None:
         options = msgspec.structs.replace(options, weight=_weight(handler.weight(scope)))
     if handler.operation == "enqueue":
-        job = {name: _plain(term(scope)) for name, term in handler.job}
+        job = {name: _job_value(term(scope)) for name, term in handler.job}
     return values, options, job
 
 

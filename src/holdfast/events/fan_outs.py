@@ -279,10 +279,10 @@ class _Step:
         """Writes for all members at once, or one by one if a key among them can't be written."""
         fan_out = self._fan_out
         keys = [
-            before + member + behind
+            before + member + after
             for member in members
             for before in fan_out.before
-            for behind in fan_out.after
+            for after in fan_out.after
         ]
         error = self._write(list(dict.fromkeys(keys)))
         if error is None:

@@ -116,11 +116,11 @@ class Ingestion:
             return
         # No handler reads what another one writes: all is checked before the first write.
         steps = [run.resolve(handler) for handler in plan.handlers]
-        lacking = len(run.skipped)
+        skipped_before = len(run.skipped)
         for step in steps:
             if step is not None:
                 run.write(step)
-        if 0 < lacking < len(run.skipped):
+        if 0 < skipped_before < len(run.skipped):
             run.sort_skipped(plan.handlers)
 
     def ingest(self, given: AnyEvent) -> EventRun | PlainRun | None:
@@ -163,13 +163,13 @@ class Ingestion:
             raise InvalidEvent("an event can have `at` or `score`, not both")
         schemas = self._addressed or self._schemas
         found = schemas.plan_of(event.name)
-        return at, found if not event.handlers else self._with_own(found, event.handlers)
+        return at, found if not event.handlers else self._with_event_handlers(found, event.handlers)
 
-    def _with_own(self, found: HandlerPlan, own: list[dict[str, Any]]) -> HandlerPlan:
+    def _with_event_handlers(self, found: HandlerPlan, own: list[dict[str, Any]]) -> HandlerPlan:
         """Returns the handlers of the schema, and after them those that the event carries."""
         try:
             if self.is_flux:
-                read = [_read_own_flux(n, each) for n, each in enumerate(own)]
+                read = [_read_flux_event_handler(n, each) for n, each in enumerate(own)]
                 handlers = [handler for handler in read if handler is not None]
             else:
                 handlers = read_handlers(own)
@@ -234,7 +234,7 @@ def as_event(given: AnyEvent) -> Event:
     try:
         event = msgspec.convert(given, Event)
     except msgspec.ValidationError as error:
-        _refuse_unfit(given)
+        _refuse_wrong_attributes(given)
         raise InvalidEvent(
             f"this is not an event: {misfit(error, 'it')}{_meant(given)}",
             hint=_SEVERAL if isinstance(given, list | tuple) else _EVENT,
@@ -242,7 +242,7 @@ def as_event(given: AnyEvent) -> Event:
     # msgspec converts a set or a decimal silently. What it did not convert is the same object.
     as_given: Any = given
     if not all(map(is_, event.attributes.values(), as_given.get("attributes", {}).values())):
-        _refuse_unfit(given)
+        _refuse_wrong_attributes(given)
     return event
 
 
@@ -252,7 +252,7 @@ def _meant(given: Any) -> str:
     return did_you_mean(unknown[0], _FIELDS) if unknown else ""
 
 
-def _refuse_unfit(given: Any) -> None:
+def _refuse_wrong_attributes(given: Any) -> None:
     """Raises `InvalidEvent` for an attribute of a type that events can't carry."""
     attributes = given.get("attributes") if isinstance(given, Mapping) else None
     unfit = None if attributes is None else unfit_in(attributes, "attributes")
@@ -276,7 +276,7 @@ def _is_well_typed(event: Event) -> bool:
     )
 
 
-def _read_own_flux(position: int, given: Any) -> Handler | None:
+def _read_flux_event_handler(position: int, given: Any) -> Handler | None:
     """Returns a handler that an event carries; in the flux dialect an invalid one is skipped."""
     try:
         return read_flux_handler(f"handlers[{position}]", given)

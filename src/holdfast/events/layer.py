@@ -19,11 +19,11 @@ from holdfast.events.ingestion import (
     remove_id,
 )
 from holdfast.events.reads import (
-    By,
     KeyOrKeys,
     Moment,
     ReadMeter,
     Reads,
+    SeriesMeasure,
     Window,
     encoded,
 )
@@ -427,7 +427,7 @@ class Events:
 
     @operation(reads=True)
     def series(
-        self, template: str, by: By, from_: Moment, to: Moment, schema: str | None = None
+        self, template: str, by: SeriesMeasure, from_: Moment, to: Moment, schema: str | None = None
     ) -> list[Point]:
         """Returns a number for each step of a range, both ends included, ready for plotting.
 
@@ -464,7 +464,7 @@ class Events:
         meter = ReadMeter()
         for query in queries:
             found.append(self._answer(query))
-            meter.took(found[-1])
+            meter.count(found[-1])
         return found
 
     def _answer(self, query: Query) -> Any:

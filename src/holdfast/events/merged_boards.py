@@ -35,8 +35,8 @@ def merged(cache: RecordCache, records: Sequence[KeyRecord], k: int) -> list[Can
     """
     if not k:
         return []
-    fades = any(record.half_life_ms for record in records)
-    parts = [_Part(cache, record, fades=fades) for record in records]
+    decays = any(record.half_life_ms for record in records)
+    parts = [_Board(cache, record, decays=decays) for record in records]
     contenders = _contenders(parts, k)
     floors = sum(part.floor for part in parts)
     totals: dict[bytes, float] = {}
@@ -48,21 +48,21 @@ def merged(cache: RecordCache, records: Sequence[KeyRecord], k: int) -> list[Can
             totals[value] = totals.get(value, floors) + each.count * factor - floor
             errors[value] = errors.get(value, floors) + each.error * factor - floor
     ranked = sorted(totals.items(), key=lambda pair: (-pair[1], pair[0]))[:k]
-    if fades:
+    if decays:
         return [Candidate(value, round(s), ceil(max(0.0, errors[value])), s) for value, s in ranked]
     return [Candidate(value, int(total), int(errors[value])) for value, total in ranked]
 
 
-class _Part:
-    """One of the boards, and what was read of it so far."""
+class _Board:
+    """One of the boards, and the candidates that were read of it so far."""
 
     __slots__ = ("_cache", "_index", "_record", "bound", "factor", "floor", "is_read", "seen")
 
-    def __init__(self, cache: RecordCache, record: KeyRecord, *, fades: bool) -> None:
+    def __init__(self, cache: RecordCache, record: KeyRecord, *, decays: bool) -> None:
         self._cache = cache
         self._record = record
         # By which counts become scores. Sums of whole numbers are exact, however large.
-        self.factor: float = boards.factor_now(cache, record) if fades else 1
+        self.factor: float = boards.factor_now(cache, record) if decays else 1
         self.floor = record.floor * self.factor  # what a value that is not tracked may have
         self.bound: float = float("inf")  # what a value that was not read has at most
         self.seen: dict[bytes, Candidate] = {}
@@ -101,7 +101,7 @@ class _Part:
         return found
 
 
-def _contenders(parts: Sequence[_Part], k: int) -> list[bytes] | None:
+def _contenders(parts: Sequence[_Board], k: int) -> list[bytes] | None:
     """Returns the values that may be among the `k` highest; None if all boards have to be read."""
     most = sum(part.indexed for part in parts) // 2
     if not most:

@@ -66,7 +66,7 @@ class Numbers(msgspec.Struct, kw_only=True, omit_defaults=True):
         index = ceil(log(abs(number)) / _GROWTH)
         buckets[index] = buckets.get(index, 0) + 1
         if len(buckets) > MAX_NUMBER_BUCKETS:
-            _join_smallest(buckets)
+            _merge_smallest(buckets)
 
     def _add_to_sum(self, number: int | float) -> None:
         total = self.sum + number
@@ -114,7 +114,7 @@ class Numbers(msgspec.Struct, kw_only=True, omit_defaults=True):
             yield exp(index * _GROWTH) * _MIDDLE, self.positive[index]
 
 
-def _join_smallest(buckets: dict[int, int]) -> None:
+def _merge_smallest(buckets: dict[int, int]) -> None:
     first, second = sorted(buckets)[:2]
     buckets[second] += buckets.pop(first)
 
@@ -147,7 +147,7 @@ def write(
     """Adds numbers to each key. Reads and writes 1 key for each."""
     for key in keys:
         stored_key = cache.keys.numbers(key)
-        held = _live(cache.get(stored_key), cache.now_ms)
+        held = _unexpired(cache.get(stored_key), cache.now_ms)
         for number in numbers:
             held.add(number, at)
         held.lifetime_ms = life or held.lifetime_ms
@@ -162,10 +162,10 @@ def write(
 
 def read(reader: Reader, key: bytes) -> Numbers:
     """Returns the numbers of a key. Reads 1 key."""
-    return _live(reader.get(keys_of(reader.space).numbers(key)), expiry.to_ms(reader.now))
+    return _unexpired(reader.get(keys_of(reader.space).numbers(key)), expiry.to_ms(reader.now))
 
 
-def _live(stored: bytes | None, now_ms: int) -> Numbers:
+def _unexpired(stored: bytes | None, now_ms: int) -> Numbers:
     if stored is None:
         return Numbers(positive={}, negative={})
     held = _decode(stored)
@@ -174,8 +174,8 @@ def _live(stored: bytes | None, now_ms: int) -> Numbers:
     return held
 
 
-def is_live(stored: bytes, now_ms: int) -> bool:
-    return _live(stored, now_ms).count > 0
+def is_unexpired(stored: bytes, now_ms: int) -> bool:
+    return _unexpired(stored, now_ms).count > 0
 
 
 def remove_numbers(tx: Transaction, subject: bytes) -> bool:

@@ -47,9 +47,10 @@ from holdfast.limits import (
     MAX_PAGE_MEMBERS,
 )
 
-__all__ = ["By", "KeyOrKeys", "Moment", "ReadMeter", "Reads", "Window", "encoded"]
+__all__ = ["KeyOrKeys", "Moment", "ReadMeter", "Reads", "SeriesMeasure", "Window", "encoded"]
 
-By: TypeAlias = str  # "gross", "distinct", "size", "sum", "min", "max", "avg", "last", "p95", ...
+# "gross", "distinct", "size", "sum", "min", "max", "avg", "last", "p95", ...
+SeriesMeasure: TypeAlias = str
 Moment: TypeAlias = str | int | datetime
 KeyOrKeys: TypeAlias = str | Sequence[str]
 Window: TypeAlias = str | int | float | None  # a duration: seconds, or text such as "24h"
@@ -125,13 +126,13 @@ class Reads:
             found = boards.top(self._cache, records[0], k)
         else:
             found = merged_boards.merged(self._cache, records, k)
-        fades = any(record.half_life_ms for record in records)
+        decays = any(record.half_life_ms for record in records)
         return [
             BoardEntry(
                 value=entry.value.decode(),
                 count=entry.count,
                 error=entry.error,
-                score=entry.score if fades else None,
+                score=entry.score if decays else None,
             )
             for entry in found
         ]
@@ -207,7 +208,12 @@ class Reads:
     # --- series ----------------------------------------------------------------------------------
 
     def series(
-        self, template: str, by: By, begin: Moment, end: Moment, schema: str | None = None
+        self,
+        template: str,
+        by: SeriesMeasure,
+        begin: Moment,
+        end: Moment,
+        schema: str | None = None,
     ) -> list[Point]:
         label_name, unit = _placeholder(template)
         _check_by(by)
@@ -222,7 +228,7 @@ class Reads:
             points.append(Point(label=label, value=self._number(key, by)))
         return points
 
-    def _number(self, key: str, by: By) -> int | float | None:
+    def _number(self, key: str, by: SeriesMeasure) -> int | float | None:
         if by == "gross":
             record = self._cache.record(encoded(key))
             return None if record.flags & GROSS_OFF and not record.gross else self.gross(key)
@@ -280,7 +286,7 @@ class Reads:
 
     def _numbers_in(self, range: tuple[bytes, bytes]) -> Iterator[tuple[bytes, Kind]]:
         for stored_key, stored in self._cache.scan(*range):
-            if numbers.is_live(stored, self._cache.now_ms):
+            if numbers.is_unexpired(stored, self._cache.now_ms):
                 yield self._cache.keys.key_beside(stored_key), "numbers"
 
     # --- arguments -------------------------------------------------------------------------------
@@ -354,7 +360,7 @@ def _placeholder(template: str) -> tuple[str, str]:
     return found[0], LABELS[found[0]]
 
 
-def _check_by(by: By) -> None:
+def _check_by(by: SeriesMeasure) -> None:
     if by in _COUNTS or by in _NUMBERS:
         return
     if not isinstance(by, str) or not _PERCENTILE.fullmatch(by) or float(by[1:]) > 100:
@@ -378,7 +384,7 @@ class ReadMeter:
         self._begin = time.thread_time()
         self._answers = self._bytes = 0
 
-    def took(self, answer: Any) -> None:
+    def count(self, answer: Any) -> None:
         """Counts an answer; raises if together they are too large, or took too long."""
         self._answers += 1
         self._bytes += _answer_bytes(answer)

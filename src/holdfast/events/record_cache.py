@@ -63,11 +63,11 @@ class RecordCache:
 
     def records(self, keys: list[bytes]) -> list[KeyRecord]:
         """Returns the record of each key, like `record`."""
-        met = self._records
+        cached = self._records
         for key in keys:
-            if key not in met:
-                met[key] = self._read(key)
-        return [met[key] for key in keys]
+            if key not in cached:
+                cached[key] = self._read(key)
+        return [cached[key] for key in keys]
 
     def _read(self, key: bytes) -> KeyRecord:
         stored_key = self.keys.record(key)
@@ -153,25 +153,25 @@ class RecordWriter(RecordCache):
         self._changed: dict[bytes, bytes | int] = {}
         self._changed_sets: list[list[bytes]] = []  # further keys, of sets
         self._undo: list[tuple[bytes, bytes | None]] = []
-        self._remembers = False  # what each write replaces, in `_undo`
+        self._is_undoable = False  # what each write replaces, in `_undo`
         self._due: list[tuple[float, str, bytes]] = []
         self._begun: list[tuple[str, bytes]] = []
         self._decoded = _decoded_of(tx.space)
 
     def records(self, keys: list[bytes]) -> list[KeyRecord]:
         """Returns the record of each key; one that is as an earlier call left it is not decoded."""
-        met, get = self._records, self.get
+        cached, get = self._records, self.get
         newer, older = self._decoded.newer, self._decoded.older
         found = []
         for key in keys:
-            record = met.get(key)
+            record = cached.get(key)
             if record is None:
                 record = newer.pop(key, None) or older.pop(key, None)
                 if record is None:
                     record = self._read(key)
                 elif record.stored != (stored := get(record.stored_key)):
                     record = self._decode(key, record.stored_key, stored)
-                met[key] = record
+                cached[key] = record
             found.append(record)
         return found
 
@@ -237,7 +237,7 @@ class RecordWriter(RecordCache):
             generation = record.generation.to_bytes(8, "big")
             self._begun.append((ROWS_KIND, generation))
         record.flags &= ~(ROWS | FANNED_OUT | ORDERED | ORDERING)
-        record.generation = record.victims = record.victim = 0
+        record.generation = record.smallest_listed = record.smallest_used = 0
 
     def _discard_expired(self, expired: KeyRecord) -> None:
         self.remove_all(expired)
@@ -261,7 +261,7 @@ class RecordWriter(RecordCache):
 
     def _put_all(self, pairs: dict[bytes, bytes]) -> None:
         """Puts records at stored keys that `Keys` has made, so that the engine need not check."""
-        if self._remembers:
+        if self._is_undoable:
             for key, value in pairs.items():
                 self.put(key, value)
         else:
@@ -304,13 +304,13 @@ class RecordWriter(RecordCache):
     def begin(self) -> None:
         """Remembers what each write replaces, until `keep` or `undo`."""
         self.flush()
-        self._before = dict(self._changed), len(self._changed_sets)
-        self._remembers = True
-        self.put, self.delete = self._remembering_put, self._remembering_delete
+        self._changes_before = dict(self._changed), len(self._changed_sets)
+        self._is_undoable = True
+        self.put, self.delete = self._undoable_put, self._undoable_delete
 
     def keep(self) -> None:
         self._undo.clear()
-        self._remembers = False
+        self._is_undoable = False
         self.put, self.delete = self.tx.put, self.tx.delete
 
     def undo(self) -> None:
@@ -324,15 +324,15 @@ class RecordWriter(RecordCache):
         self._beside.clear()
         self._due.clear()
         self._begun.clear()
-        self._changed, sets = self._before
+        self._changed, sets = self._changes_before
         del self._changed_sets[sets:]
         self.keep()
 
-    def _remembering_put(self, key: bytes, value: bytes) -> None:
+    def _undoable_put(self, key: bytes, value: bytes) -> None:
         self._undo.append((key, self.get(key)))
         self.tx.put(key, value)
 
-    def _remembering_delete(self, key: bytes) -> None:
+    def _undoable_delete(self, key: bytes) -> None:
         self._undo.append((key, self.get(key)))
         self.tx.delete(key)
 
@@ -371,15 +371,15 @@ def _remove_record(tx: Transaction, subject: bytes, stored_key: bytes, kind: str
         return True
     record = decode(subject, stored_key, stored)
     record.beside = kind == BESIDE_KIND
-    writing = RecordWriter(tx)
-    if record.expires_ms and record.expires_ms <= writing.now_ms:
-        writing.remove_all(record)
-    elif record.scheduled_ms and record.scheduled_ms <= writing.now_ms:
+    cache = RecordWriter(tx)
+    if record.expires_ms and record.expires_ms <= cache.now_ms:
+        cache.remove_all(record)
+    elif record.scheduled_ms and record.scheduled_ms <= cache.now_ms:
         record.scheduled_ms = record.expires_ms
         tx.put(stored_key, record.encode())
         if record.expires_ms:
             expiry.schedule(tx, record.expires_ms / 1_000, kind, subject)
-    writing.finish()
+    cache.finish()
     return True
 
 

@@ -131,7 +131,7 @@ class FluxScope(Scope):
             if self.event.attributes.get(name) is not None:
                 strings = self._attribute(name)
             elif name in ("@unique_id", "@uniqueId"):
-                return [b"%d" % _growing_number(self.at)]  # another one for each evaluation
+                return [b"%d" % _flux_unique_id(self.at)]  # another one for each evaluation
             else:
                 strings = self.labels.get(name) or self._built_in(
                     "event_name" if name == "@eventName" else name[1:]
@@ -144,7 +144,7 @@ class FluxScope(Scope):
 _NUMBERS: Final = count(int.from_bytes(random_bytes(2), "big"))
 
 
-def _growing_number(at: int) -> int:
+def _flux_unique_id(at: int) -> int:
     """Returns an id that grows with time, as Flux makes them."""
     seconds, ms = divmod(at, 1_000)
     return (seconds << 20) + (ms << 10) + next(_NUMBERS) % 1_024
@@ -159,17 +159,17 @@ def _text(name: str, value: object) -> bytes:
             return b"true" if value else b"false"
         case float():
             if not isfinite(value):
-                raise _unfit(name, value)
+                raise _wrong_attribute(name, value)
             return float.__repr__(value).encode()
         case int():
             try:
                 return int.__repr__(value).encode()  # of an enumeration's member, its number
             except ValueError:  # Python writes no integer of more than 4,300 digits
                 raise InvalidEvent(f"the attribute {name!r} holds a number too long") from None
-    raise _unfit(name, value)
+    raise _wrong_attribute(name, value)
 
 
-def _unfit(name: str, value: object) -> InvalidEvent:
+def _wrong_attribute(name: str, value: object) -> InvalidEvent:
     found = unfit_in(value, "it")
     advice = "" if found is None else f" {found.advice[0].upper()}{found.advice[1:]}."
     return InvalidEvent(

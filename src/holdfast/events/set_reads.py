@@ -29,7 +29,7 @@ __all__ = ["Cursor", "SetOperation", "SetView", "TimeBounds", "merged_members"]
 SetOperation: TypeAlias = Literal["union", "intersection", "difference"]
 
 _FIRST_ROWS: Final = 4  # read of each set at once; twice as many each further time
-_MOST_ROWS: Final = 512
+_MAX_ROWS: Final = 512
 _ANCHORS: Final = 3
 
 
@@ -39,7 +39,7 @@ class TimeBounds(NamedTuple):
     since: int = -1
     until: int = MAX_EVENT_MS
 
-    def hold(self, at: int) -> bool:
+    def contain(self, at: int) -> bool:
         return self.since < at <= self.until
 
 
@@ -102,7 +102,7 @@ class SetView:
             at = None if found is None else found[1]
         else:
             at = self._packed_times.get(value)
-        return at if at is not None and self._bounds.hold(at) else None
+        return at if at is not None and self._bounds.contain(at) else None
 
     def walk(self, cursor: Cursor | None) -> Iterator[WalkedMember]:
         """Yields the members, newest first, from behind the cursor on."""
@@ -119,12 +119,12 @@ class SetView:
         return dict(self._packed)
 
     def _walk_packed(self, cursor: Cursor | None) -> Iterator[tuple[bytes, int, int]]:
-        members = [member for member in self._packed if self._bounds.hold(member[1])]
-        begin = 0 if cursor is None else self._position_behind(members, cursor)
+        members = [member for member in self._packed if self._bounds.contain(member[1])]
+        begin = 0 if cursor is None else self._position_after(members, cursor)
         for value, at in members[begin:]:
             yield value, at, 0
 
-    def _position_behind(self, members: list[sets.Member], cursor: Cursor) -> int:
+    def _position_after(self, members: list[sets.Member], cursor: Cursor) -> int:
         if cursor.source == self._source:
             for value in (cursor.value, *cursor.anchors):
                 if (value, cursor.at) in members:
@@ -141,7 +141,7 @@ class SetView:
         if self._bounds.until < MAX_EVENT_MS:
             end = prefix + PLACES + place(self._bounds.until + 1, 0)
         if cursor is not None:
-            end = min(end, prefix + PLACES + self._place_behind(prefix, cursor))
+            end = min(end, prefix + PLACES + self._place_after(prefix, cursor))
         limit = _FIRST_ROWS
         while begin < end:
             rows = list(self._cache.scan(begin, end, limit=limit, reverse=True))
@@ -152,9 +152,9 @@ class SetView:
             if len(rows) < limit:
                 return
             end = rows[-1][0]
-            limit = min(2 * limit, _MOST_ROWS)
+            limit = min(2 * limit, _MAX_ROWS)
 
-    def _place_behind(self, prefix: bytes, cursor: Cursor) -> bytes:
+    def _place_after(self, prefix: bytes, cursor: Cursor) -> bytes:
         if cursor.source != self._source:
             return place(cursor.at if cursor.source > self._source else cursor.at + 1, 0)
         if cursor.sequence:
@@ -171,7 +171,7 @@ def merged_members(
 ) -> tuple[list[sets.Member], Cursor | None]:
     """Returns a page of members, and the cursor of the next page if there may be one."""
     page: list[sets.Member] = []
-    given: set[bytes] = set()
+    returned: set[bytes] = set()
     last: WalkedMember | None = None
     anchors: list[bytes] = []
     walks = views if operation != "difference" else views[:1]
@@ -179,9 +179,9 @@ def merged_members(
         if len(page) == limit or walked == MAX_WALKED_MEMBERS:
             assert last is not None  # the limit is at least 1
             return page, _cursor_at(last, anchors)
-        if _is_given_out(views, operation, member, given, checks=cursor is not None):
+        if _belongs_to_page(views, operation, member, returned, checks=cursor is not None):
             page.append((member.value, member.at))
-        given.add(member.value)
+        returned.add(member.value)
         same = last is not None and (last.at, last.source) == (member.at, member.source)
         anchors = [last.value, *anchors][:_ANCHORS] if same and last is not None else []
         last = member
@@ -192,17 +192,17 @@ def _cursor_at(last: WalkedMember, anchors: list[bytes]) -> Cursor:
     return Cursor(last.at, last.value, last.sequence, last.source, anchors)
 
 
-def _is_given_out(
+def _belongs_to_page(
     views: Sequence[SetView],
     operation: SetOperation,
     member: WalkedMember,
-    given: set[bytes],
+    returned: set[bytes],
     *,
     checks: bool,
 ) -> bool:
     if operation == "difference":
         return all(view.time_of(member.value) is None for view in views[1:])
-    if member.value in given:
+    if member.value in returned:
         return False
     if operation == "union" and not checks:
         return True  # walked from the top: a newer place would have been met

@@ -68,12 +68,12 @@ def add(
     """Adds `value` to the front of each set, and evicts members beyond `bound`."""
     time, entry, digest = value.time, value.entry, value.digest
     # The usual case: a new value, newer than all others, and neither head nor digests are full.
-    usual = bound if counted and not takes_older else None
+    fast_bound = bound if counted and not takes_older else None
     free = HEAD_BYTES - len(entry)
     for record in records:
         pending, size = record.digests, record.size
         if (
-            record.usual == usual
+            record.fast_bound == fast_bound
             and size < HEAD_MEMBERS
             # Head and digests were emptied together, and have grown by the same values since: a
             # short search among random bytes answers for a long one among similar names.
@@ -89,7 +89,7 @@ def add(
             record.dirty = True
         else:
             _add(cache, record, value, bound, gross, counted=counted, takes_older=takes_older)
-            record.note_if_usual()
+            record.update_fast_bound()
 
 
 def _add(
@@ -131,12 +131,12 @@ def _add(
     if record.size > HEAD_MEMBERS or len(record.head) > HEAD_BYTES:
         _move_to_archive(cache, record)
     if len(record.digests) > distinct_counters.PENDING_BYTES:
-        distinct_counters.settle(cache, record)
+        distinct_counters.archive_digests(cache, record)
 
 
 def remove(cache: RecordWriter, record: KeyRecord, raw: bytes) -> bool:
     """Removes a value; returns whether it was there."""
-    record.usual = -1
+    record.fast_bound = -1
     if record.has_rows:
         return _remove_row(cache, record, raw)
     entries = _entries(cache, record)
@@ -223,7 +223,7 @@ def _move_to_archive(cache: RecordWriter, record: KeyRecord) -> None:
 def _repack(cache: RecordWriter, record: KeyRecord, entries: list[bytes]) -> None:
     """Stores all members of a set again, in the form that suits their number."""
     known, _ = distinct_counters.read_archive(cache, record)
-    known = distinct_counters.absorbed(cache, record, known)
+    known = distinct_counters.absorb_digests(cache, record, known)
     packed = _joined(entries)
     archive = b""
     record.size = len(entries)
@@ -268,7 +268,7 @@ def _add_row(
     if counted and (old is None or record.flags & MIXED):
         record.digests += value.digest
         if len(record.digests) > distinct_counters.PENDING_BYTES:
-            distinct_counters.settle(cache, record)
+            distinct_counters.archive_digests(cache, record)
     if old is None:
         record.size += 1
         if not counted:

@@ -49,7 +49,7 @@ def update(registers: bytes, digests: bytes) -> bytes:
     2
     """
     changed = bytearray(registers)
-    by_rank = _grown_registers()
+    by_rank = _registers_after()
     # The three bits behind those of the register decide the rank, unless none of them is set.
     by_high = [b""] + [by_rank[_RANK_BITS - 32 - bits.bit_length() + 1] for bits in range(1, 8)]
     for high, low in _DIGEST.iter_unpack(digests):
@@ -60,16 +60,16 @@ def update(registers: bytes, digests: bytes) -> bytes:
 
 
 @lru_cache(maxsize=1)
-def _grown_registers() -> list[bytes]:
+def _registers_after() -> list[bytes]:
     """Returns, by rank, what each register becomes when that rank comes up."""
-    most = _HIGHEST_RANK << 2 | 3
+    highest_register = _HIGHEST_RANK << 2 | 3
     return [
-        bytes(_grown(register, rank) for register in range(most + 1))
+        bytes(_register_after(register, rank) for register in range(highest_register + 1))
         for rank in range(_HIGHEST_RANK + 1)
     ]
 
 
-def _grown(register: int, rank: int) -> int:
+def _register_after(register: int, rank: int) -> int:
     highest = register >> 2
     if rank > highest:
         # The window of three ranks moves up: its two lower bits are what is still inside.

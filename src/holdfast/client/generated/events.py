@@ -8,7 +8,7 @@ from holdfast.client.layers import AwaitedLayer, CalledLayer, RecordedLayer, awa
 from holdfast.events import deployment
 from holdfast.events.ingestion import AnyEvent
 from holdfast.events.layer import Query, Result
-from holdfast.events.reads import By, KeyOrKeys, Moment, Window
+from holdfast.events.reads import KeyOrKeys, Moment, SeriesMeasure, Window
 from holdfast.events.records import (
     Aggregate,
     BoardEntry,
@@ -195,7 +195,7 @@ class CalledEvents(CalledLayer):
         return self._call(_SEND_MANY, events, schema)
 
     def series(
-        self, template: str, by: By, from_: Moment, to: Moment, schema: str | None = None
+        self, template: str, by: SeriesMeasure, from_: Moment, to: Moment, schema: str | None = None
     ) -> list[Point]:
         """Returns a number for each step of a range, both ends included, ready for plotting."""
         return self._call(_SERIES, template, by, as_text(from_), as_text(to), schema)
