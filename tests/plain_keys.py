@@ -29,7 +29,7 @@ def put_many(space: Space, count: int) -> None:
 
 
 def keys_below(store: Store, space: Space) -> int:
-    """How many keys there are in a space, which may be dropped."""
+    """Returns the number of keys in a space, which may be dropped."""
     with store.engine.view(space=space.prefix) as view:
         return sum(1 for _ in view.scan(space.prefix, space.prefix + b"\xff"))
 

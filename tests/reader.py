@@ -263,7 +263,7 @@ def _lines(text: str) -> str:
 
 
 def _is_expected(failed: CommandResult, output: str) -> bool:
-    """Whether a page shows the failure, or what a command found that ended with 3."""
+    """Returns whether a page shows the failure, or the findings of a command that ended with 3."""
     is_shown = re.search(r"^(Error:|curl:|[A-Z]+(_[A-Z]+)* \w)|\"error\"", output, re.MULTILINE)
     return is_shown is not None or (bool(output) and failed.code == 3)
 

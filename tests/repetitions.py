@@ -1,4 +1,4 @@
-"""How often tests repeat what chance decides: a few times, or many times with `--full`."""
+"""The number of repetitions of random tests: a few, or many with `--full`."""
 
 import os
 from typing import Final

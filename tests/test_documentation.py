@@ -119,7 +119,7 @@ def store_for(test: doctest.DocTest) -> Iterator[dict[str, Store]]:
 
 
 def command_exists(command: str) -> bool:
-    """Whether the words of a command that is not run exist."""
+    """Returns whether the words of a command that is not run exist."""
     match command.split():
         case ["make", *words]:
             return all(
@@ -135,7 +135,7 @@ def command_exists(command: str) -> bool:
 
 
 def package_exists(requirement: str) -> bool:
-    """Whether it is Holdfast itself, from its clone, with extras that it has."""
+    """Returns whether it is Holdfast itself, from its clone, with extras that it has."""
     match = re.fullmatch(r"(?:\.|holdfastdb)(?:\[([\w,]+)\])?", requirement)
     extras = (match[1] or "") if match else "?"
     return set(filter(None, extras.split(","))) <= set(PROJECT["optional-dependencies"])

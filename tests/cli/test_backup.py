@@ -111,7 +111,7 @@ def test_problems_that_come_with_a_backup_are_named(folder: Path, tmp_path: Path
     result = run("restore", tmp_path / "backup", "--data", tmp_path / "again")
 
     assert result.code == 3
-    assert "job first: it is waiting, and not in that list" in result.out
+    assert "job first: it is waiting, but not in that list" in result.out
 
 
 def test_check_and_backup_count_the_same_keys(folder: Path, tmp_path: Path) -> None:

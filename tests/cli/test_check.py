@@ -86,11 +86,11 @@ DAMAGES: dict[str, tuple[Callable[[bytes], Callable[[Transaction], None]], str]]
     ),
     "the place of a waiting job": (
         lambda space: delete_first(jobs.keys_of(space).queue("emails").work),
-        "job first: it is waiting, and not in that list",
+        "job first: it is waiting, but not in that list",
     ),
     "a job": (
         lambda space: delete_first(jobs.keys_of(space).jobs),
-        "job first: a list has it, and it does not exist",
+        "job first: it is in a list, but does not exist",
     ),
     "the tag of a job": (
         lambda space: delete_first(jobs.keys_of(space).tags),
@@ -98,7 +98,7 @@ DAMAGES: dict[str, tuple[Callable[[bytes], Callable[[Transaction], None]], str]]
     ),
     "a dependency": (
         lambda space: delete_first(jobs.keys_of(space).dependencies_of("second")),
-        "job second: waits for 1 job, and 0 are listed",
+        "job second: waits for 1 job, but 0 are listed",
     ),
     "a count of a queue": (
         lambda space: delete_first(jobs.keys_of(space).queue("emails").blocked),

@@ -94,7 +94,7 @@ class Model:
                 self.by_name.setdefault((job.queue, kind, name), [0, 0, 0])[what] += 1
 
     def left(self, now: float) -> int:
-        """How many jobs of the queue with a rate may start."""
+        """Returns how many jobs of the queue with a rate may start."""
         jobs, seconds = self.rate
         return max(0, jobs - sum(start > now - seconds for start in self.starts))
 

@@ -48,7 +48,7 @@ def test_a_worker_that_lacks_a_job_of_its_own_is_not(store: Store) -> None:
 
     store._runner.transact(lambda tx: tx.delete(keys_of(tx.space).held_job("one", "jid")))
 
-    assert problems(store) == ["job jid: its worker one does not know that it holds it"]
+    assert problems(store) == ["job jid: the list of its worker one lacks it"]
     store.jobs.heartbeat("jid", "one")  # which lists it again
 
 
@@ -87,7 +87,7 @@ DAMAGES: dict[str, tuple[Callable[[Transaction, Keys], None], str]] = {
     ),
     "no count of waiters": (
         lambda tx, keys: tx.delete(keys.rate_waiters("limited", "ann")),
-        "job b: waits for the rate of 'ann', which counts nobody",
+        "job b: waits for the rate of 'ann', which counts no waiting job",
     ),
     "a batch": (
         lambda tx, keys: tx.delete(keys.batch("batch")),

@@ -175,7 +175,7 @@ LONG: dict[str, tuple[Callable[[Store, int], Any], Callable[[int, Any], Any]]] =
 
 
 def count_keys(store: Store, work: Callable[[Any], Any]) -> tuple[int, int]:
-    """How many keys the transactions of `work` read and wrote."""
+    """Returns how many keys the transactions of `work` read and wrote."""
     engine: Any = store.engine
     counted: list[CountingTransaction] = []
     transact, view = engine.transact, engine.view

@@ -1,4 +1,4 @@
-"""`holdfast jobs import`: takes over the jobs of another queue."""
+"""`holdfast jobs import`: imports the jobs of another queue system."""
 
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit

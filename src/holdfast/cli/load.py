@@ -93,7 +93,7 @@ class RecordBatch(NamedTuple):
     """Records that are sent together."""
 
     records: list[InputRecord]
-    position: int  # in the file, behind the last of them
+    position: int  # in the file, after the last of them
 
 
 def _batches(records: Iterator[InputRecord], *, atomic: bool) -> Iterator[RecordBatch]:

@@ -70,7 +70,7 @@ class Call(Generic[T]):
 
     @cached_property
     def in_order(self) -> int:
-        """How many arguments, from the first on, the method takes by position."""
+        """The number of arguments that the method takes by position."""
         count: int = self._method.__code__.co_argcount
         return count - 1
 

@@ -228,7 +228,7 @@ class Pool:
             self._close_idle()
 
     def drop(self, connection: Connection) -> None:
-        """Closes a connection that can't be used any more."""
+        """Closes a connection that can no longer be used."""
         connection.close()
         self._gone()
 

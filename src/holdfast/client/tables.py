@@ -135,7 +135,7 @@ class AsyncTables(AwaitedTables):
                 form="json",
             )
             lines = transfer.lines_of(page.items, columns, format)
-            for line in islice(lines, int(format == "csv"), None):  # behind the line of names
+            for line in islice(lines, int(format == "csv"), None):  # after the line of names
                 yield line
             token = page.next
             if token is None:

@@ -5,7 +5,7 @@
 (2, index, value, ..., id)  -> bytes         an entry per entity and index: length of the id, expiry
 (3, index, value, ..., id)  -> nothing       a milestone: one entry in 512, chosen by its checksum
 (4, index, value, ..., id)  -> counter       entries from the milestone before up to this one
-(4, index, "end")           -> counter       entries behind the last milestone
+(4, index, "end")           -> counter       entries after the last milestone
 (5, number)                 -> counter       entities of the table, expired ones still here included
 (6, number, expires, id)    -> nothing       the entities that will expire, the earliest first
 (7, index)                  -> IndexWork     an index that is being built or cleared
@@ -49,7 +49,7 @@ KEY_NAMES: Final = (
     "last_number",
     "schema",
 )
-END_OF_INDEX: Final = pack("end")  # behind every entry: those begin with an int
+END_OF_INDEX: Final = pack("end")  # sorts after every entry: those begin with an int
 
 # What ends an id part, and what begins the next one: no text has the end inside.
 _BETWEEN_IDS: Final = (pack_str("")[1:] + pack_str("")[:1]).decode()

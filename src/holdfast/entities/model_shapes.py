@@ -138,7 +138,7 @@ class Shape:
     def load(self, model: type[M], found: Iterable[tuple[str, _Found]]) -> list[M]:
         """Returns objects made from entities, by id; properties without a column are left out.
 
-        The objects take over the property dicts, so the caller must not use them afterwards.
+        The objects own the property dicts from now on: the caller must not use them again.
         """
         objects = []
         new, is_plain, names = object.__new__, self.plain, self.names

@@ -33,7 +33,7 @@ INSTANT_CODE: Final = 2  # and that of a Timestamp outside the years 1 to 9999
 _NULL, _BOOL, _NUMBER, _MOMENT, _TEXT, _BINARY = (pack(family) for family in range(6))
 NULL: Final = _NULL
 BEYOND_NULL: Final = _BOOL  # where the values that are not null begin
-END: Final = pack(6)  # behind every value
+END: Final = pack(6)  # sorts after every value
 
 _WHOLE: Final = pack(None)  # ends a text that is not cut
 _TEXT_BEGINS: Final = (_TEXT + pack_str("")[:-1]).decode()
@@ -137,7 +137,7 @@ def text_part(value: str) -> bytes:
     if len(plain) * 4 > EXACT_TEXT_BYTES:
         whole = plain.encode()
         if len(whole) > EXACT_TEXT_BYTES:
-            # Cut behind a whole character, so that describe() can read what is left of the text.
+            # Cut after a whole character, so that describe() can read what is left of the text.
             begins = whole[: EXACT_TEXT_BYTES + 3].decode(errors="ignore")
             return _TEXT + pack_str(begins) + _digest(whole)
     if "\0" in plain or "\1" in plain:

@@ -20,7 +20,7 @@ PrimaryType = Literal["random", "compound"]
 
 
 class ColumnAdmin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How an administration page should show a column."""
+    """Hints for an administration page that shows a column."""
 
     hidden: bool = False
     readonly: bool = False
@@ -29,7 +29,7 @@ class ColumnAdmin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class TableAdmin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How an administration page should show a table. No `list_columns` means all, sorted."""
+    """Hints for an administration page that shows a table. No `list_columns` means all, sorted."""
 
     list_columns: tuple[str, ...] = ()
     search_by: tuple[str, ...] = ()
@@ -63,7 +63,7 @@ class Column(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Primary(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How the ids of a table are made: at random, or computed from `columns`."""
+    """The way in which the ids of a table are made: at random, or computed from `columns`."""
 
     type: PrimaryType = "random"
     columns: tuple[str, ...] = ()

@@ -32,8 +32,7 @@ def read_column(
     max_len = text.number(options.get("max_len"), f"'max_len' of column {name}")
     return Column(
         name=name,
-        type=type
-        or _FALLBACK,  # an unknown type has been reported; the rest is checked all the same
+        type=type or _FALLBACK,  # an unknown type has been reported; the rest is checked anyway
         client_name="" if client_name == name else client_name,
         comment=text.word(fields.get("comment"), "'comment'"),
         default=_read_default(text, name, type, subtype, choices, fields.get("default")),

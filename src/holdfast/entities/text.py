@@ -71,7 +71,7 @@ def _without_marks(text: str, *, are_starters: bool = True) -> str:
 
 
 def _is_sorted(letter: str) -> bool:
-    """Returns whether NFD sorts a letter, or what it becomes, among those behind another one."""
+    """Returns whether NFD sorts a letter, or what it becomes, among those after another one."""
     return bool(unicodedata.combining(unicodedata.normalize("NFD", letter)[0]))
 
 

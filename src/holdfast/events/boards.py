@@ -139,7 +139,7 @@ def _count_in_rows(
         else:
             record.floor = max(record.floor, _evict_smallest(cache, record, rows))
             record.flags |= PARTIAL
-        if not weight:  # it may have the smallest count, and that is listed without it
+        if not weight:  # it may have the smallest count, but the list does not have it
             record.smallest_used = record.smallest_listed
         # The newcomer may be the candidate that was evicted with the highest count.
         rows.add(Candidate(value.raw, record.floor + weight, record.floor))

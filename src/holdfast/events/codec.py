@@ -66,7 +66,7 @@ DECAYED: Final = 1 << 13  # the counts of the board lose half their weight every
 ORDERED: Final = 1 << 14  # the board has an index by count, see board_rows.py
 ORDERING: Final = 1 << 15  # that index is being built
 _NO_FAST_PATH: Final = BOARD | ROWS | MIXED  # sets with these flags don't take the fast path
-_FLAGS_FOLLOW: Final = 0x80  # in the byte of bundles: further flags come behind the header
+_FLAGS_FOLLOW: Final = 0x80  # in the byte of bundles: further flags follow the header
 
 
 @dataclass(slots=True, eq=False)
@@ -90,21 +90,23 @@ class KeyRecord:
     dirty: bool = False
     expires_ms: int = 0
     lifetime_ms: int = 0
-    scheduled_ms: int = 0  # when the remover will look
+    scheduled_ms: int = 0  # when the remover runs next
     generation: int = 0
     sequence: int = 0
-    floor: int = 0  # of a board: the highest count that was ever let go
-    smallest: int = 0  # of a board: the count of its listed victims
+    floor: int = 0  # of a board: the highest count that was ever evicted
+    smallest: int = 0  # of a board: the count of its listed smallest candidates
     smallest_listed: int = 0
     smallest_used: int = 0
     landmark_ms: int = 0  # of a decaying board: when a count of 1 weighed 1
     half_life_ms: int = 0
     beside: bool = False  # a leaderboard that may have a set at its key; not stored
-    is_plain: bool = True  # it never had optional parts, so that `stored` says all there is
+    is_plain: bool = True  # it never had optional parts, so that `stored` holds everything
     # The bound with which `sets.add` may take its fast path; -1: it may not.
     fast_bound: int = -1
     newest: bytes = b""  # the time of the newest member, if `fast_bound` says a bound
-    stored: bytes = b""  # at its key, if that is all there is to know and nothing changed it since
+    stored: bytes = (
+        b""  # the bytes at its key, if they hold everything and nothing has changed since
+    )
 
     def update_fast_bound(self) -> None:
         """Updates whether the next add to this set may take the fast path; see `sets.add`."""
@@ -181,7 +183,7 @@ class KeyRecord:
         digests = self.digests
         header = _pack_header(flags, bundles, self.gross, self.bound, self.size, len(digests))
         stored = header + extra + digests + self.head
-        # What is not stored is lost when the record is decoded: then `stored` does not say it all.
+        # Fields that are not stored are lost when the record is decoded: `stored` is not enough.
         says_all = flags & _ROWS_FOLLOW and not self.lifetime_ms
         self.is_plain, self.stored = False, stored if says_all else b""
         return stored
@@ -294,7 +296,7 @@ def unpack_time(time: bytes) -> int:
 
 def escaped(value: bytes) -> bytes:
     """Escapes 00 and 01, which end and begin the values of a head."""
-    if 0 in value or 1 in value or 2 in value:  # to look for bytes costs ten times as much
+    if 0 in value or 1 in value or 2 in value:  # a search for bytes costs ten times as much
         value = value.replace(b"\x02", b"\x02\x05")
         return value.replace(b"\x00", b"\x02\x03").replace(b"\x01", b"\x02\x04")
     return value

@@ -1,7 +1,7 @@
 """Compiles expressions to functions of a scope, and the targets of a handler to their keys.
 
-What does not change from event to event is evaluated once: literals when a schema is compiled, time
-labels with the first event of each minute.
+Parts that do not change from event to event are evaluated once: literals when a schema is compiled,
+time labels with the first event of each minute.
 """
 
 from collections.abc import Callable, Sequence
@@ -71,7 +71,7 @@ class Stream(NamedTuple):
 
 
 def compile_stream(expression: Expression, *, names_last: bool) -> Stream:
-    """Returns the expression in parts: strings, last look-up, and the name behind it."""
+    """Returns the expression in parts: strings, last look-up, and the name after it."""
     steps = list(expression.steps)
     named = b":" + steps.pop().encode() if names_last and steps else b""
     looked_up = b":" + steps.pop().encode() if steps else None

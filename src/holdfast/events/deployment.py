@@ -91,7 +91,7 @@ def deploy(
         raise InvalidEventSchema(
             [
                 f"all schemas would have {size} bytes, at most {MAX_EVENT_SCHEMAS_BYTES} fit; "
-                "withdraw those that no event uses any more"
+                "withdraw those that no event uses"
             ]
         )
     _store_digest(tx)
@@ -179,7 +179,7 @@ def deployed(reader: Reader) -> tuple[CompiledSchemas, Settings]:
     return known
 
 
-# What was deployed, by its digest and the settings behind it.
+# Compiled schemas and settings, by the stored digest and settings.
 _known: Final[BoundedDict[bytes, tuple[CompiledSchemas, Settings]]] = BoundedDict(
     entries=256, most_bytes=MAX_EVENT_SCHEMAS_BYTES
 )

@@ -63,7 +63,7 @@ class FanOut(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     at: int
     score: int | None = None
     values: list[bytes]
-    before: list[bytes]  # what comes in front of a member in a key, and behind it
+    before: list[bytes]  # parts of keys before a member, and after it
     after: list[bytes]
     generations: list[int] = []
     has_list: bool = False
@@ -212,7 +212,7 @@ def continue_fan_out(tx: Transaction, subject: bytes) -> bool:
 
 
 class _Step:
-    """One transaction's worth of a fan-out."""
+    """One step of a fan-out, in one transaction."""
 
     def __init__(self, tx: Transaction, id: bytes, fan_out: FanOut) -> None:
         self._tx = tx
@@ -260,8 +260,8 @@ class _Step:
         if cursor is None:
             return {"cursor": b"", "source": fan_out.source + 1, "done": done}
         if len(fan_out.generations) == 1:
-            # What was passed need not be noted any more. Several sets are asked about each other's
-            # members until the end.
+            # Changes before the cursor need no notes. With several sets, each is asked about the
+            # members of the others until the end.
             self._tx.put(keys_of(self._tx.space).fan_out_source(generation, self._id), cursor)
         return {"cursor": cursor, "done": done}
 

@@ -24,7 +24,7 @@ from holdfast.events.record_cache import RecordCache
 __all__ = ["merged"]
 
 _FIRST_STEP: Final = 64  # candidates that are read of each index at first, at least
-_ROUNDING: Final = 1e-9  # of a sum of scores, relative to it
+_ROUNDING: Final = 1e-9  # the relative rounding error of a sum of scores
 
 
 def merged(cache: RecordCache, records: Sequence[KeyRecord], k: int) -> list[Candidate]:
@@ -63,8 +63,8 @@ class _Board:
         self._record = record
         # By which counts become scores. Sums of whole numbers are exact, however large.
         self.factor: float = boards.factor_now(cache, record) if decays else 1
-        self.floor = record.floor * self.factor  # what a value that is not tracked may have
-        self.bound: float = float("inf")  # what a value that was not read has at most
+        self.floor = record.floor * self.factor  # at most, of a value that is not tracked
+        self.bound: float = float("inf")  # at most, of a value that was not read
         self.seen: dict[bytes, Candidate] = {}
         self.is_read = False  # to its end
         self._index = board_rows.CountIndex(cache, record) if record.flags & ORDERED else None
@@ -119,7 +119,7 @@ def _contenders(parts: Sequence[_Board], k: int) -> list[bytes] | None:
         highest = nlargest(k, totals.values())
         lowest = highest[-1] if highest and len(highest) == k else -1
         unread = [part for part in parts if not part.is_read]
-        # Of two values with one count the smaller is the higher: as much is not enough.
+        # Of two values with equal counts the smaller ranks higher: an equal count is not enough.
         if not unread or lowest > _rounded_up(sum(part.bound for part in parts)):
             break
         if sum(len(part.seen) for part in parts if part.indexed) > most:

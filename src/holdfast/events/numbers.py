@@ -40,7 +40,7 @@ class Numbers(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     count: int = 0
     sum: int | float = 0
-    lost: float = 0.0  # what rounding has taken from the sum
+    lost: float = 0.0  # the rounding error of the sum
     min: int | float = 0
     max: int | float = 0
     last: int | float = 0
@@ -130,7 +130,7 @@ def parse_number(text: bytes) -> int | float | None:
     [12, -0.5, None, None, None]
     """
     if text.find(b"_") >= 0:
-        return None  # Python takes it for a number
+        return None  # Python would accept it as a number
     try:
         number: int | float = int(text)
     except ValueError:
@@ -194,7 +194,7 @@ def remove_numbers(tx: Transaction, subject: bytes) -> bool:
 
 
 def aggregate(held: Sequence[Numbers], percentiles: Sequence[float]) -> Aggregate:
-    """Returns what the numbers of several keys come to together."""
+    """Returns the aggregate of the numbers of several keys."""
     if not isinstance(percentiles, list | tuple) or len(percentiles) > 100:
         raise BadInput("percentiles must be a list of at most 100 numbers")
     for each in percentiles:

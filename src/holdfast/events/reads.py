@@ -253,7 +253,7 @@ class Reads:
         found: list[KeyInfo] = []
         for key, kind in merge(*self._kinds(encoded(prefix), last), key=lambda pair: pair[0]):
             name = key.decode()
-            # All that a key holds is on one page: the next one begins behind the key.
+            # All that a key holds is on one page: the next one begins after the key.
             if len(found) >= count and found[-1].key != name:
                 return KeyPage(keys=found, next=found[-1].key)
             found.append(KeyInfo(key=name, kind=kind))

@@ -53,7 +53,7 @@ class RecordCache:
         self.now_ms = expiry.to_ms(tx.now)
         self.get = tx.get
         self.scan = tx.scan
-        self.some_expire = False  # a record was met that has an end
+        self.some_expire = False  # a record with an expiry was read
         self._records: dict[bytes, KeyRecord] = {}
         self._beside: dict[bytes, KeyRecord] = {}
 
@@ -118,7 +118,7 @@ class DecodedRecords:
 
     def __init__(self) -> None:
         self.newer: dict[bytes, KeyRecord] = {}
-        self.older: dict[bytes, KeyRecord] = {}  # are dropped when there are too many newer ones
+        self.older: dict[bytes, KeyRecord] = {}  # dropped when there are too many newer ones
 
     def keep(self, records: dict[bytes, KeyRecord]) -> None:
         """Keeps records that the caller does not use again."""
@@ -153,7 +153,7 @@ class RecordWriter(RecordCache):
         self._changed: dict[bytes, bytes | int] = {}
         self._changed_sets: list[list[bytes]] = []  # further keys, of sets
         self._undo: list[tuple[bytes, bytes | None]] = []
-        self._is_undoable = False  # what each write replaces, in `_undo`
+        self._is_undoable = False  # each write keeps what it replaces in `_undo`
         self._due: list[tuple[float, str, bytes]] = []
         self._begun: list[tuple[str, bytes]] = []
         self._decoded = _decoded_of(tx.space)

@@ -94,8 +94,8 @@ class FanOutReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     schema: str = DEFAULT_SCHEMA
 
 
-# `omit_defaults` leaves out a default that is the very object named here, and never what a factory
-# makes: what the first replies had is always there, what came later only where it says something.
+# `omit_defaults` leaves out a default that is the same object as here, and never one that a factory
+# makes. So the fields of the first version are always there, and later ones only if they are set.
 
 
 class SendReply(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -135,7 +135,7 @@ class MemberPage(msgspec.Struct, frozen=True, kw_only=True):
     """Members, newest first."""
 
     members: list[Member]
-    next: str | None = None  # hand it back as `after`; None: these were the last
+    next: str | None = None  # pass it as `after` for the next page; None: this is the last
 
 
 class BoardEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -185,7 +185,7 @@ class Aggregate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KeyDescription(msgspec.Struct, frozen=True, kw_only=True):
-    """All that is known of a key."""
+    """The description of a key."""
 
     key: str
     kinds: list[Kind]  # nothing, if the key does not exist

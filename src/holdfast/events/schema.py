@@ -74,7 +74,7 @@ _COMMENT: Final = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTAL
 
 
 class WriteOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How a handler writes to its keys. Stored with a background fan-out."""
+    """The options with which a handler writes to its keys. Stored with a background fan-out."""
 
     operation: Operation
     bound: int | None = None  # how many values a set keeps, or K of a board

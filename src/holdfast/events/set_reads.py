@@ -105,7 +105,7 @@ class SetView:
         return at if at is not None and self._bounds.contain(at) else None
 
     def walk(self, cursor: Cursor | None) -> Iterator[WalkedMember]:
-        """Yields the members, newest first, from behind the cursor on."""
+        """Yields the members, newest first, starting after the cursor."""
         walk = self._walk_rows(cursor) if self._record.has_rows else self._walk_packed(cursor)
         for arrival, (value, at, sequence) in enumerate(walk):
             yield WalkedMember(-at, self._source, arrival, value, sequence)
@@ -205,7 +205,7 @@ def _belongs_to_page(
     if member.value in returned:
         return False
     if operation == "union" and not checks:
-        return True  # walked from the top: a newer place would have been met
+        return True  # read from the newest: a newer place would have been seen
     for source, view in enumerate(views):
         if source == member.source:
             continue
@@ -214,5 +214,5 @@ def _belongs_to_page(
             if operation == "intersection":
                 return False
         elif checks and (at, -source) > (member.at, -member.source):
-            return False  # an earlier page has given it out
+            return False  # an earlier page has returned it
     return True

@@ -43,7 +43,7 @@ def settings_of(reader: Reader) -> Settings:
 
 
 def settings_in(stored: bytes | None) -> Settings:
-    """Returns the settings behind the digest, or the defaults."""
+    """Returns the settings that follow the digest, or the defaults."""
     return _settings(b"" if stored is None else stored[DIGEST_BYTES:])
 
 

@@ -50,7 +50,7 @@ def update(registers: bytes, digests: bytes) -> bytes:
     """
     changed = bytearray(registers)
     by_rank = _registers_after()
-    # The three bits behind those of the register decide the rank, unless none of them is set.
+    # The three bits after those of the register decide the rank, unless none of them is set.
     by_high = [b""] + [by_rank[_RANK_BITS - 32 - bits.bit_length() + 1] for bits in range(1, 8)]
     for high, low in _DIGEST.iter_unpack(digests):
         index = high >> 3

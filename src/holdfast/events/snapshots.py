@@ -50,7 +50,7 @@ class Snapshot:
         self._changes = keys.fan_out_changes(id, generation)
 
     def members(self, cursor: bytes, limit: int) -> tuple[list[tuple[bytes, bytes]], bytes | None]:
-        """Returns members behind `cursor`, each with its part, and the next cursor.
+        """Returns members after `cursor`, each with its part, and the next cursor.
 
         The cursor is None when there are no more. Reads up to `limit` rows and as many notes.
         """
@@ -79,7 +79,7 @@ class Snapshot:
     def _scan(
         self, prefix: bytes, cursor: bytes, limit: int
     ) -> tuple[dict[bytes, bytes], bytes | None]:
-        """Returns the pairs behind `cursor`, and how far they are all that there are."""
+        """Returns pairs after `cursor`, and the key up to which they are complete; None: all."""
         begin, end = prefix_range(prefix)
         if cursor:
             begin = after(prefix + cursor)

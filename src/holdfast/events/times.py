@@ -56,7 +56,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Calendar(NamedTuple):
-    """How the labels of times are written."""
+    """The way in which the labels of times are written."""
 
     timezone: str = "UTC"
     first_day: int = 0  # of a week, 0 for Monday
@@ -191,7 +191,7 @@ def labels_within(unit: str, seconds: float, now_ms: int, calendar: Calendar) ->
     begin_ms = max(0, now_ms - round(seconds * 1_000))
     between = _times_between if unit in _CLOCK_STEPS else _dates_between
     found = between(unit, begin_ms, now_ms, calendar)
-    under_way = next(found, None)  # when the window began; it may still be
+    under_way = next(found, None)  # it began before the window, and may still last
     label = None
     for label in found:
         yield label

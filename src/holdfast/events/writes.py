@@ -24,7 +24,7 @@ KEEPS_NOTHING: Final = "keeps nothing: `max_stored_values` is 0 and both counter
 
 
 def keeps_nothing(options: WriteOptions) -> bool:
-    """Returns whether a handler leaves neither members nor counters behind."""
+    """Returns whether a handler stores neither members nor counters."""
     return (
         options.bound == 0
         and not (options.gross or options.distinct)

@@ -29,7 +29,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 Fits = Callable[[Any], bool]
 
 _LARGEST: Final = sys.float_info.max
-# Two defaults, for methods that check themselves: `is` tells them from all that has to be checked.
+# Two defaults, for methods that check themselves: `is` recognizes them without a further check.
 ZERO: Final = 0
 EMPTY: Final = ()
 LARGEST_INT: Final = 2**63 - 1  # what a record can hold, and what a server accepts
@@ -94,7 +94,7 @@ def check(method: Callable[..., Any], given: Mapping[str, Any]) -> None:
 def _arguments_to_check(
     method: Callable[..., Any], types_: tuple[type, ...]
 ) -> tuple[tuple[str, Fits], ...]:
-    """Returns the arguments that have to be looked at, of calls with arguments of these types."""
+    """Returns the arguments to check in calls with arguments of these types."""
     by_name = _checks_of(method).by_name
     named = zip(by_name.items(), types_[1:], strict=True)  # all but `self`
     return tuple(
@@ -118,7 +118,7 @@ def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
             )
         if kwargs or len(args) > len(always_fitting):
             _check(method, checks, args, kwargs)
-        else:  # mostly names, which a look at their types is enough for
+        else:  # mostly names, whose types need no further check
             for value, types_ in zip(args, always_fitting, strict=False):
                 if types_ is not None and type(value) not in types_:
                     _check(method, checks, args, kwargs)
@@ -159,7 +159,7 @@ def _bad_argument(name: str, kind: ArgumentKind, value: Any) -> BadArgument:
 def _printable(value: Any) -> str:
     try:
         return shortened(ascii(value))
-    except Exception:  # an integer of too many digits, or whatever a stranger's `__repr__` raises
+    except Exception:  # an integer of too many digits, or a `__repr__` that raises
         return f"something of type {type(value).__name__}"
 
 
@@ -262,7 +262,7 @@ def _list_of(element: ArgumentKind) -> ArgumentKind:
 
 
 def _record(record: type[msgspec.Struct]) -> ArgumentKind:
-    """Returns a record whose fields have their types; making one does not check them."""
+    """Returns the kind of a record with fields of the right types, which msgspec does not check."""
     hints = typing.get_type_hints(record)
     checks = [(each.default, *kind_of(hints[each.name])) for each in fields(record)]
 

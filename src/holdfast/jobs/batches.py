@@ -139,7 +139,7 @@ def close_batch(ledger: "Ledger", id: str, now: float) -> Batch:
 
 
 def jobs_after(ledger: "Ledger", id: str, after: str, count: int) -> list[str]:
-    """Returns up to `count` ids of the batch's jobs, by id, behind `after`."""
+    """Returns up to `count` ids of the batch's jobs, by id, after `after`."""
     prefix = ledger.keys.batch_jobs_of(id)
     begin, end = below(prefix)
     if after:
@@ -179,7 +179,7 @@ def join(ledger: "Ledger", job: JobRecord, id: str) -> None:
 
 
 def count(ledger: "Ledger", job: JobRecord, outcome: Outcome, delta: int = 1) -> None:
-    """Counts what became of a job of a batch. Writes 1 key."""
+    """Counts the outcome of a job of a batch. Writes 1 key."""
     ledger.tx.add(ledger.keys.batch_count(job.batch, outcome), delta)
 
 

@@ -33,10 +33,10 @@ GroupBy = Literal["all", "class", "tag", "worker"]
 _GROUPINGS: Final[tuple[GroupBy, ...]] = get_args(GroupBy)  # in keys, each is known by its number
 _DAY: Final = 86400
 
-_SHORTEST: Final = 0.001  # seconds; what took less is counted together
+_SHORTEST: Final = 0.001  # seconds; all shorter times share a bucket
 _GROWTH: Final = 1.1  # from one bucket to the next, so that a percentile is right to 5 %
 _LOG_GROWTH: Final = log2(_GROWTH)
-_LONGEST: Final = 10.0**9  # seconds, 30 years; what took more is counted together
+_LONGEST: Final = 10.0**9  # seconds, 30 years; all longer times share a bucket
 
 COMPLETED, FAILED, LOST = 0, 1, 2  # why a job is noted; lost: its lock has ended
 _NOTE_FORMAT: Final = "BxHff"  # why, where its names are, wait and run
@@ -49,7 +49,7 @@ _decode_tags: Final = msgspec.msgpack.Decoder(list[str]).decode
 
 
 class Sketch(msgspec.Struct, array_like=True):
-    """Times as they are stored: how many in which bucket, and what mean and deviation need."""
+    """Times as they are stored: counts by bucket, and the sums for mean and deviation."""
 
     count: int = 0
     mean: float = 0.0
@@ -82,7 +82,7 @@ class Sketch(msgspec.Struct, array_like=True):
             buckets[bucket] = buckets.get(bucket, 0) + number
 
     def percentile(self, part: float) -> float:
-        """Returns a time that `part` of the times do not exceed, right to 5 %; 0 if there is none.
+        """Returns a time that `part` of the times do not exceed, right to 5 %; 0 without times.
 
         >>> sketch = Sketch.of([*range(1, 101)])
         >>> [round(sketch.percentile(part)) for part in (0.5, 0.9, 0.99)]
@@ -109,9 +109,9 @@ class Sketch(msgspec.Struct, array_like=True):
 
 
 class DayRecord(msgspec.Struct, array_like=True):
-    """Counts what became of the jobs of one name on one day.
+    """Counts the outcomes of the jobs of one name on one day.
 
-    `names` is used by the record of all other names: how many have their own record.
+    In the record of all other names, `names` is the number of names with their own record.
     """
 
     failures: int = 0
@@ -164,13 +164,13 @@ def _middle_of(bucket: int) -> float:
 
 
 # --- notes ------------------------------------------------------------------------------------
-# First all names, each once; then the notes, of which each says where its names are; then an end of
-# 6 bytes. A flow alone is a multiple of 4 bytes long, with notes it is not, so one that was written
-# before there were notes reads as one without.
+# First all names, each once; then the notes, each with the offset of its names; then an end of 6
+# bytes. A flow without notes is a multiple of 4 bytes long, one with notes is not. So a flow that
+# was written before notes existed is read as one without.
 
 
 def add_names(ledger: "Ledger", names: bytes, job: JobRecord, worker: str) -> tuple[bytes, int]:
-    """Returns all names when those of the job are among them, and where these are."""
+    """Returns the names with those of the job added, and the offset of the job's names."""
     tags = b""
     if job.tags and (wanted := ledger.settings().stats_tags):
         kept = [text for text in map(tag_text, job.tags) if text in wanted]
@@ -209,7 +209,7 @@ def split_names(notes: bytes) -> tuple[bytes, bytes, int]:
 
 
 def _names_at(notes: bytes, at: int) -> Iterator[tuple[GroupBy, str]]:
-    """Yields what a job whose names are at a place is counted under."""
+    """Yields what a job is counted under, whose names are at an offset."""
     klass, worker, tags = _LENGTHS.unpack_from(notes, at)
     begin = at + _LENGTHS.size
     middle = begin + klass
@@ -224,7 +224,7 @@ def _names_at(notes: bytes, at: int) -> Iterator[tuple[GroupBy, str]]:
 
 
 def _records_by_name(notes: bytes) -> dict[tuple[GroupBy, str], DayRecord]:
-    """Returns what the notes say of each name; names of the same jobs share one record."""
+    """Returns the counts of each name in the notes; names of equal jobs share one record."""
     if not notes:
         return {}
     names_bytes, number, _ = _unpack_end(notes, len(notes) - _END.size)
@@ -245,7 +245,7 @@ def _records_by_name(notes: bytes) -> dict[tuple[GroupBy, str], DayRecord]:
 
 
 def _day_record(outcomes: list[int], waits: list[float], runs: list[float]) -> DayRecord:
-    """Counts what became of jobs, and the times of those that were completed."""
+    """Counts the outcomes of jobs, and the times of completed ones."""
     failures, retries = outcomes.count(FAILED), outcomes.count(LOST)
     if failures or retries:
         completed = [why == COMPLETED for why in outcomes]
@@ -384,7 +384,7 @@ def stats_by(
 def _stored_records(
     ledger: "Ledger", keys: QueueKeys, by: GroupBy, name: str | None, first: int, last: int
 ) -> tuple[dict[str, DayRecord], DayRecord]:
-    """Returns the records of some days, merged by name, and that of all names without any."""
+    """Returns the records of some days, merged by name, and the record of all other names."""
     found: dict[str, DayRecord] = {}
     others = DayRecord()
     for key, value in _stored_pairs(ledger, keys, by, name, first, last):

@@ -37,8 +37,9 @@ _ARGUMENTS: Final = {"move": "queue", "tag": "tag", "untag": "tag", "priority": 
 class BulkAction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An action on all jobs that match a search, and its progress.
 
-    It has `searched` jobs so far, of about `of`, and `changed` some of them. The jobs that it has
-    `passed_over` match but can't be changed: a job that others depend on can't be canceled, say.
+    So far, it has `searched` a number of jobs, of about `of`, and `changed` some of them. The jobs
+    that it has `passed_over` match but can't be changed: a job that others depend on, for example,
+    can't be canceled.
     """
 
     id: str
@@ -236,7 +237,7 @@ def _change_all(ledger: Ledger, record: BulkAction, jids: list[str], now: float)
             job = ledger.job(jid)
             try:
                 changed += job is not None and _change(ledger, record, job, now)
-            except JobNeeded:  # by one of these, perhaps, that is canceled behind it
+            except JobNeeded:  # perhaps by one of these, which is canceled after it
                 needed.append(jid)
         if len(needed) == len(waiting):
             break

@@ -26,7 +26,7 @@ from holdfast.limits import CLOCK_AHEAD_SECONDS, JOBS_PER_STEP
 if TYPE_CHECKING:
     from holdfast.jobs.ledger import Ledger
 
-# Moves the entry of a list to another time; says whether it was dated by a clock that was ahead.
+# Moves the entry of a list to another time; returns whether a clock that was ahead had dated it.
 Move: TypeAlias = "Callable[[Ledger, QueueKeys, bytes, bytes, float], bool]"
 
 
@@ -50,9 +50,7 @@ def repair_times(ledger: "Ledger", keys: QueueKeys, now: float) -> QueueRecord:
     clock = ledger.tx.now if is_done else queue.clock_at_wake
     queue = replace(queue, wake=lists.next_wake(ledger, keys), clock_at_wake=clock)
     ledger.save_queue(keys, queue)
-    ledger.announce_ready(
-        keys
-    )  # those who wait for a job wait no longer than until the next one is due
+    ledger.announce_ready(keys)  # a waiting worker sleeps until the next job is due at most
     return queue
 
 
@@ -117,7 +115,7 @@ def _move_run(ledger: "Ledger", keys: QueueKeys, key: bytes, value: bytes, now: 
 
 
 def _next_run(record: RecurringRecord, now: float) -> float:
-    """Returns when a recurring job should run next, seen from now."""
+    """Returns when a recurring job should run next, from now on."""
     if record.cron:
         return cron.parsed(record.cron, record.tz).next_after(now)
     if record.made > now + CLOCK_AHEAD_SECONDS:

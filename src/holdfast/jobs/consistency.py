@@ -57,8 +57,8 @@ def problems_at(reader: Reader, key: bytes, value: bytes) -> Iterator[str]:
 def _is_listed(ledger: Ledger, job: JobRecord) -> bool:
     """Returns whether the job's worker must have it in its list.
 
-    It is not listed once the worker was told that its lock has ended. A worker that was not seen
-    for long is forgotten together with its list.
+    A job leaves the list when its worker is notified that the lock has ended. A worker that was not
+    seen for long is forgotten together with its list.
     """
     return (
         job.state == RUNNING
@@ -77,9 +77,9 @@ def _job(ledger: Ledger, key: bytes, value: bytes, begin: int) -> Iterator[str]:
     get, keys = ledger.tx.get, ledger.keys
     placed = get(job.place)
     if placed is None or (job.state in (WAITING, STALLED) and placed != pack_str(job.jid)):
-        yield f"job {job.jid}: it is {job.state}, and not in that list"
+        yield f"job {job.jid}: it is {job.state}, but not in that list"
     if _is_listed(ledger, job) and get(keys.held_job(job.worker, job.jid)) is None:
-        yield f"job {job.jid}: its worker {job.worker} does not know that it holds it"
+        yield f"job {job.jid}: the list of its worker {job.worker} lacks it"
     if not job.data and get(keys.data(job.jid)) is None:
         yield f"job {job.jid}: its data is missing"
     for tag, since in zip(map(tag_text, job.tags), job.tagged, strict=True):
@@ -87,14 +87,14 @@ def _job(ledger: Ledger, key: bytes, value: bytes, begin: int) -> Iterator[str]:
             yield f"job {job.jid}: the list of tag {tag!r} lacks it"
     for throttle in job.held_throttles:
         if get(keys.holder(throttle, job.jid)) is None:
-            yield f"job {job.jid}: throttle {throttle!r} does not know that it is held"
+            yield f"job {job.jid}: the holders of throttle {throttle!r} lack it"
     if job.rate_waits and read_counter(get(keys.rate_waiters(job.queue, job.rate_key))) < 1:
-        yield f"job {job.jid}: waits for the rate of {job.rate_key!r}, which counts nobody"
+        yield f"job {job.jid}: waits for the rate of {job.rate_key!r}, which counts no waiting job"
     if job.batch and get(keys.batch_job(job.batch, job.jid)) is None:
         yield f"job {job.jid}: batch {job.batch!r} does not list it"
     unmet = _count(ledger, keys.dependencies_of(job.jid))
     if unmet != job.unmet:
-        yield f"job {job.jid}: waits for {counted(job.unmet, 'job')}, and {unmet:,} are listed"
+        yield f"job {job.jid}: waits for {counted(job.unmet, 'job')}, but {unmet:,} are listed"
 
 
 def _placed(ledger: Ledger, key: bytes, value: bytes, begin: int) -> Iterator[str]:
@@ -109,16 +109,16 @@ def _work(ledger: Ledger, key: bytes, value: bytes, begin: int) -> Iterator[str]
 def _at_place(ledger: Ledger, key: bytes, jid: str) -> Iterator[str]:
     job = ledger.job(jid)
     if job is None:
-        yield f"job {jid}: a list has it, and it does not exist"
+        yield f"job {jid}: it is in a list, but does not exist"
     elif job.place != key:
-        yield f"job {jid}: it is {job.state}, and another list has it too"
+        yield f"job {jid}: it is {job.state}, but also in another list"
 
 
 def _held(ledger: Ledger, key: bytes, value: bytes, begin: int) -> Iterator[str]:
     worker, jid = unpack(key, begin)
     job = ledger.job(jid)
     if job is None or job.worker != worker:
-        yield f"worker {worker}: is said to hold job {jid}, and does not"
+        yield f"worker {worker}: its list has job {jid}, which it does not hold"
 
 
 def _data(ledger: Ledger, key: bytes, value: bytes, begin: int) -> Iterator[str]:
@@ -153,20 +153,20 @@ def _tagged(ledger: Ledger, key: bytes, value: bytes, begin: int) -> Iterator[st
 def _dependent(ledger: Ledger, key: bytes, value: bytes, begin: int) -> Iterator[str]:
     jid, dependent = unpack(key, begin)
     if ledger.tx.get(ledger.keys.dependency(dependent, jid)) is None:
-        yield f"job {jid}: job {dependent} is said to wait for it, and does not"
+        yield f"job {jid}: job {dependent} is listed as waiting for it, but does not"
 
 
 def _dependency(ledger: Ledger, key: bytes, value: bytes, begin: int) -> Iterator[str]:
     jid, dependency = unpack(key, begin)
     if ledger.tx.get(ledger.keys.dependent(dependency, jid)) is None:
-        yield f"job {jid}: waits for job {dependency}, which does not know it"
+        yield f"job {jid}: waits for job {dependency}, which does not list it"
 
 
 def _holder(ledger: Ledger, key: bytes, value: bytes, begin: int) -> Iterator[str]:
     throttle, jid = unpack(key, begin)
     job = ledger.job(jid)
     if job is None or throttle not in job.held_throttles:
-        yield f"throttle {throttle!r}: job {jid} is said to hold it, and does not"
+        yield f"throttle {throttle!r}: job {jid} is listed as a holder, but does not hold it"
 
 
 def _rate_waiters(ledger: Ledger, key: bytes, value: bytes, begin: int) -> Iterator[str]:
@@ -231,7 +231,7 @@ def _breakdown(ledger: Ledger, key: bytes, value: bytes, begin: int) -> Iterator
     record = breakdown.decode_record(value)
     for times in (record.wait, record.run):
         if sum(times.buckets.values()) != times.count:
-            yield f"queue {queue}: statistics of day {day} count {times.count} times, have others"
+            yield f"queue {queue}: the times of day {day} are not the {times.count} that it counts"
     if not names:
         has = _count(ledger, key) - 1  # without this record itself
         if record.names != has:
@@ -253,7 +253,7 @@ def _next_run(ledger: Ledger, key: bytes, value: bytes, begin: int) -> Iterator[
     stored = ledger.tx.get(ledger.keys.recurring_job(jid))
     record = None if stored is None else _recurring_of(stored)
     if record is None or (record.queue, record.next) != (queue, time):
-        yield f"recurring job {jid}: a run is listed that is not its next"
+        yield f"recurring job {jid}: a run is listed that is not its next one"
 
 
 # --- counts --------------------------------------------------------------------------------------
@@ -275,11 +275,11 @@ def _queue(ledger: Ledger, key: bytes, value: bytes, begin: int) -> Iterator[str
 
 def _queue_counts(ledger: Ledger, key: bytes, value: bytes, begin: int) -> Iterator[str]:
     name, count = unpack(key, begin)
-    if count <= Count.OTHER:  # the flows are looked at with the work
+    if count <= Count.OTHER:  # the flows are checked with the work
         yield from _counts_differ(ledger, name, Count(count))
     elif count == Count.PUTS:
         if read_counter(value) < 0:
-            yield f"queue {name}: counts fewer than no puts"
+            yield f"queue {name}: its number of puts is below 0"
     else:
         breakdown.check_notes(value)
 
@@ -329,7 +329,7 @@ def _tag_count(ledger: Ledger, key: bytes, value: bytes, begin: int) -> Iterator
 def _tag_rank(ledger: Ledger, key: bytes, value: bytes, begin: int) -> Iterator[str]:
     number, tag = unpack(key, begin)
     if read_counter(ledger.tx.get(ledger.keys.tag_count(tag))) != number:
-        yield f"tag {tag!r}: is listed with {number} jobs, and has others"
+        yield f"tag {tag!r}: is listed with {number} jobs, but has another number"
 
 
 def _throttle(ledger: Ledger, key: bytes, value: bytes, begin: int) -> Iterator[str]:

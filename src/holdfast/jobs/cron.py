@@ -131,8 +131,8 @@ class Cron:
         moment = local.replace(tzinfo=self._zone).timestamp()
         if datetime.fromtimestamp(moment, self._zone).replace(tzinfo=None) == local:
             return moment
-        # Skipped by daylight saving: with the offset from before the gap, `local` falls as far
-        # behind the gap as it is inside it.
+        # Skipped by daylight saving: with the offset from before the gap, `local` falls as long
+        # after the gap as it is inside it.
         before = local.replace(tzinfo=self._zone, fold=0).utcoffset()
         after = local.replace(tzinfo=self._zone, fold=1).utcoffset()
         assert before is not None

@@ -21,7 +21,7 @@ EXPIRED_GROUP: Final = "expired"
 
 
 def set_deadline(ledger: Ledger, job: JobRecord, deadline: float, now: float) -> None:
-    """Lets the job, which its caller saves, be dropped at `deadline`. Writes 1 key."""
+    """Schedules the job, which the caller saves, to be dropped at `deadline`. Writes 1 key."""
     if deadline <= now:
         raise BadArgument.named("expires", f"must be later than now, {now}, not {deadline}")
     job.start_by = deadline

@@ -39,7 +39,7 @@ def dependencies_of(ledger: "Ledger", job: JobRecord) -> list[str]:
 
 
 def replace(ledger: "Ledger", job: JobRecord, jids: list[str]) -> None:
-    """Lets the job wait for exactly those of `jids` that exist and are not complete."""
+    """Makes the job wait for exactly those of `jids` that exist and are not complete."""
     wanted = set(jids)
     for jid in dependencies_of(ledger, job):
         if jid not in wanted:
@@ -48,7 +48,7 @@ def replace(ledger: "Ledger", job: JobRecord, jids: list[str]) -> None:
 
 
 def depend(ledger: "Ledger", job: JobRecord, jids: list[str]) -> None:
-    """Lets the job wait for those of `jids` too that exist and are not complete."""
+    """Makes the job also wait for those of `jids` that exist and are not complete."""
     if job.jid in jids:
         raise CircularDependency.of(job.jid)
     if job.unmet + len(jids) > MAX_JOB_DEPENDENCIES:
@@ -93,7 +93,7 @@ def _refuse_cycle(ledger: "Ledger", job: JobRecord) -> None:
 def forget(ledger: "Ledger", job: JobRecord, jid: str) -> None:
     """Removes `jid` from the job's dependencies, whatever became of it.
 
-    The record is the caller's to save.
+    The caller saves the record.
     """
     key = ledger.keys.dependency(job.jid, jid)
     if ledger.tx.get(key) is not None:
@@ -158,7 +158,7 @@ def release_parent(ledger: "Ledger", job: JobRecord, now: float) -> None:
 
 
 def start_if_unblocked(ledger: "Ledger", job: JobRecord, now: float) -> None:
-    """Starts a blocked job that waits for nobody any more, at the time it was put for."""
+    """Starts a blocked job that no longer waits for another, at the time it was put for."""
     if job.unmet or job.state != DEPENDS:  # the seed's Fail may have failed it while it was blocked
         return
     lists.leave(ledger, job, now)
@@ -203,7 +203,7 @@ class DependencyOperations:
 
     @operation()
     def depends_on(self, id: str, *ids: str) -> None:
-        """Lets a job in state `depends` wait for more jobs; complete ones count as met.
+        """Makes a job in state `depends` wait for more jobs; complete ones count as met.
 
         Reads 2 keys and writes 3 for each of `ids`.
         """

@@ -176,8 +176,8 @@ def requeue_failed(ledger: "Ledger", job: JobRecord, queue: str, now: float) -> 
 def _failed_jobs(
     ledger: "Ledger", match: Match, cursor: str | None
 ) -> Iterator[tuple[bytes, float, JobRecord]]:
-    """Failed jobs of the group, or of all groups, that `match` names, from `cursor` on, each with
-    its key and with the time at which it failed."""
+    """Yields the failed jobs of the group that `match` names, or of all groups, from `cursor` on,
+    each with its key and the time at which it failed."""
     prefix = ledger.keys.failed
     whole = prefix if match.group is None else ledger.keys.failed_in(match.group)
     begin, end = below(whole)

@@ -14,8 +14,8 @@ from holdfast.jobs.records import HistoryEntry, JobRecord
 _encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder(tuple[HistoryEntry, ...]).decode
 _pack_length: Final = struct.Struct(">BI").pack
-_ARRAY_32: Final = 0xDD  # how a msgpack array begins whose length has 32 bits
-_SHORT: Final = [bytes((0x90 + length,)) for length in range(16)]  # and one of up to 15 elements
+_ARRAY_32: Final = 0xDD  # the first byte of a msgpack array whose length has 32 bits
+_SHORT: Final = [bytes((0x90 + length,)) for length in range(16)]  # the same for up to 15 elements
 
 
 RETRIED: Final = "retried"  # a worker handed the job back; the originals have no such entry
@@ -71,7 +71,7 @@ def qless_history_of(job: JobRecord) -> tuple[HistoryEntry, ...]:
 
 
 def shorten(job: JobRecord, limit: int) -> None:
-    """Keeps the very first entry and the newest, `limit` in all."""
+    """Keeps the first entry and the newest ones, `limit` in all."""
     history = history_of(job)
     kept = history[:1] + history[len(history) - limit + 1 :]
     job.history = b"".join(map(_encode, kept))

@@ -1,4 +1,4 @@
-"""Imports: takes over the jobs of another system as they are, each exactly once.
+"""Imports the jobs of another system as they are, each exactly once.
 
 `holdfast jobs import` reads them from a Redis; see `holdfast.job_import`. A job whose id exists
 here is skipped, so an interrupted import can be run again.
@@ -66,7 +66,7 @@ class ImportedJob(
     data: str = "null"
     state: State = WAITING
     time: float = 0.0
-    start: float = 0.0  # of a job that is scheduled, or will be when nothing blocks it any more
+    start: float = 0.0  # of a job that is scheduled, or will be once nothing blocks it
     priority: float = 0.0
     retries: float = DEFAULT_RETRIES
     remaining: float = DEFAULT_RETRIES
@@ -224,7 +224,7 @@ def combined_digest(digests: Iterable[bytes]) -> bytes:
 
 
 def import_job(ledger: "Ledger", new: ImportedJob) -> bool:
-    """Takes over one job; returns whether it was not here yet."""
+    """Imports one job; returns whether it was new here."""
     check_name(new.id, "id")
     if ledger.job(new.id) is not None:
         return False
@@ -359,7 +359,7 @@ def _import_recurring(ledger: "Ledger", new: ImportedRecurring) -> bool:
 
 
 def _import_day(ledger: "Ledger", new: ImportedDay) -> bool:
-    """Takes over a queue's day if nothing of it was counted here; returns whether it did."""
+    """Imports a queue's day if nothing was counted here on it; returns whether it did."""
     keys = ledger.keys.queue(check_name(new.queue, "queue"))
     day = statistics.day_of(check_time(new.date))
     taken = False

@@ -41,15 +41,15 @@
     LOG             30  (jid)                  -> LogLines   what its workers wrote about their work
     WORKER_PROGRAM  31  (name)                 -> WorkerProgram  runs jobs, while alive
     RATE_WAITER     32  (queue, rate key)      -> counter    jobs scheduled for when the key's rate
-                                                             lets them go
+                                                             allows them
     BATCH           33  (batch)                -> BatchRecord  its callbacks, open or closed
     BATCH_COUNT     34  (batch, outcome)       -> counter    its jobs, and those of an outcome
     BATCH_JOB       35  (batch, jid)           -> nothing    a job that belongs to it
     BULK_ACTION     36  (id)                   -> BulkRecord  what is done to all jobs of a search
     STEP            37  (jid, number)          -> StepRecord  what a workflow remembers of a step
-    SIGNAL          38  (jid, name, number)    -> SignalRecord  what a workflow was told, not taken
-    QUEUE_TOTAL     39  (queue, name)          -> counter    or sums of times of days that are not
-                                                             kept
+    SIGNAL          38  (jid, name, number)    -> SignalRecord  a signal that was not taken yet
+    QUEUE_TOTAL     39  (queue, name)          -> counter    or sums of times, of days that are no
+                                                             longer kept
     BREAKDOWN       40  (queue, by, day, name) -> DayRecord  statistics of a class, tag or worker;
                                                              without a name: of all that have none
 
@@ -123,7 +123,7 @@ KEY_NAMES: Final = tuple(code.name.lower() for code in Code)  # what `holdfast i
 READY: Final = "jobs.ready"  # the topic of notices about a queue that may have something to pop
 
 _encode_json: Final = msgspec.json.Encoder().encode
-_NOT_YET: Final = (math.inf, b"")  # nothing was made, in a second that never comes
+_NOT_YET: Final = (math.inf, b"")  # no entry yet, for a second that never comes
 
 _NO_FLOW: Final = (b"", math.inf)
 
@@ -219,7 +219,9 @@ class QueueKeys:
         self.name = name
         self.has_valid_name = is_name(name)
         self.last_entry = _NOT_YET  # of the history of a job that was put, and its second
-        self.last_done_entry = _NOT_YET  # the same of one that was completed
+        self.last_done_entry = (
+            _NOT_YET  # of the history of a job that was completed, and its second
+        )
         self.last_record: tuple[bytes | None, QueueRecord] = None, QueueRecord()
         self.popped_flow: Any = _NO_FLOW  # the last that was written, decoded; see statistics.py
         self.ended_flow: Any = _NO_FLOW

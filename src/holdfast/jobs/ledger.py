@@ -62,12 +62,12 @@ class Ledger:
         )
         # Made when something goes into them: most transactions are one operation.
         self._announced: set[str] | None = None
-        self.arrivals: dict[bytes, int] | None = None  # the last one of each crowd, see lists.py
+        self.arrivals: dict[bytes, int] | None = None  # the last arrival at each time, see lists.py
 
     def begin_next_transaction(self) -> None:
-        """Begins the next transaction of a group that shares one buffer, and with it the notices:
-        a queue is announced once for all of them. Settings are read again, because another ledger
-        of the last transaction may have changed them."""
+        """Begins the next transaction of a group. A group shares one buffer and its notices, so a
+        queue is announced once for all. Settings are read again, because another ledger of the last
+        transaction may have changed them."""
         self.long_data_bytes = 0
         self._settings = None
 
@@ -278,8 +278,8 @@ def event_marker(jid: str) -> bytes:
     return b'"jid":' + _encode_json(jid)
 
 
-# Written records by key, with their bytes. A record counts only if the store has the same bytes: it
-# has others after an aborted transaction, or when another process has written since.
+# Written records by key, with their bytes. A record is used only if the store has the same bytes;
+# it has others after an aborted transaction, or if another process has written since.
 _CACHED_RECORDS: Final[dict[bytes, tuple[bytes, JobRecord]]] = {}
 
 

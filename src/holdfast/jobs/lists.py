@@ -102,7 +102,7 @@ def enter_work(
 def place_in_work_list(
     ledger: "Ledger", keys: QueueKeys, line: bytes, time: float, queue: QueueRecord
 ) -> bytes:
-    """Returns the place behind all in `line`, those of one priority, that entered at `time` or
+    """Returns the place after all jobs of one priority, in `line`, that entered at `time` or
     before."""
     entry = line + pack_float(time)
     place = entry + _FIRST
@@ -138,7 +138,7 @@ def enter_schedule(ledger: "Ledger", job: JobRecord, start: float) -> None:
     store_priority(ledger, job)
     ledger.tx.add(keys.blocked, LOW)
     ledger.schedule_queue_check(keys, start)
-    ledger.announce_ready(keys)  # those who wait for a job wait no longer than until it starts
+    ledger.announce_ready(keys)  # a waiting worker sleeps until the start at most
 
 
 def store_priority(ledger: "Ledger", job: JobRecord) -> None:

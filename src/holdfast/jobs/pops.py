@@ -141,7 +141,7 @@ def pop(
     if is_due:
         if grace_period is None:
             jobs = _reclaim(ledger, keys, now, count, settings.grace_period, answer)
-        else:  # the seed's pop: what had its notice from a later one gets no other
+        else:  # the seed's pop: a holder that a later pop has notified is not notified again
             jobs = _reclaim(ledger, keys, now, count, grace_period, answer, once=True)
         if len(jobs) < count:
             recurring.spawn(ledger, keys, now, count - len(jobs))
@@ -149,7 +149,7 @@ def pop(
     reclaimed = len(jobs)
     if _take_work(ledger, keys, now, count, jobs, answer):
         record = ledger.read_queue(keys)  # scheduling has written it
-    wake = NEVER if is_due else record.wake  # NEVER: found out below
+    wake = NEVER if is_due else record.wake  # NEVER: computed below
     # After the scan, which is quickest before any write.
     pairs = {worker_keys.seen: pack_time(now)}
     if jobs:
@@ -283,8 +283,8 @@ def _lock_jobs(
 ) -> float:
     """Gives each of `jobs` to `worker`, under a fencing number greater than any before.
 
-    Adds what there is to write to `pairs`, which the caller puts. Returns when the first of the
-    locks ends; a job's own `timeout` may end its lock early.
+    Adds the writes to `pairs`, which the caller puts. Returns when the first of the locks ends; a
+    job's own `timeout` may end its lock early.
 
     The number is derived from the clock, so that it also grows when a job is canceled and put again
     under the same id.
@@ -323,7 +323,7 @@ def _lock_jobs(
         pairs[held + packed_jid] = packed_expires
         if type(expires) is float:
             ledger.save_and_cache(job_keys + packed_jid, job, pairs)
-        else:  # it may be whole, and is a float again when it is read
+        else:  # an int is read back as a float, so it can't be cached
             ledger.save(job)
         if job.tracked:
             ledger.publish_tracked(job, "popped")
@@ -336,7 +336,7 @@ def _store_next_wake(
     """Stores the queue's next `wake`, if it has changed."""
     if wake == NEVER and record.wake != NEVER:
         wake = lists.next_wake(ledger, keys)
-        # What was just done, above all spawning, may have written the record: read it again.
+        # Spawning, above all, may have written the record: read it again.
         record = ledger.read_queue(keys)
     wake = min(wake, expires)
     if wake != record.wake:
@@ -357,7 +357,7 @@ def _reclaim(
     *,
     once: bool = False,
 ) -> list[JobRecord]:
-    """Looks at up to `count` locks that have ended, earliest first; returns the jobs to hand over.
+    """Checks up to `count` locks that have ended, earliest first; returns the jobs to hand over.
 
     The first time, the holder gets a notice and a grace period. The next time, the job is handed
     over, or fails if it has no retries left. Without a grace period both happen at once; then a

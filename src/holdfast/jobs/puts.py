@@ -1,4 +1,4 @@
-"""Puts: bring jobs into a queue, new ones or existing ones in any state, one or many at a time."""
+"""Puts new jobs, or existing ones in any state, into a queue, one or many at a time."""
 
 import struct
 from collections.abc import Sequence
@@ -212,7 +212,7 @@ def put(ledger: "Ledger", new: NewJob, caller: str, now: float) -> str:
 
 
 def _is_plain(new: NewJob) -> bool:
-    """Returns whether nothing but a class and data is given of the job."""
+    """Returns whether the job has no options but its class and data."""
     plain = NewJob(queue=new.queue, klass=new.klass, data=new.data)
     return new == plain and new.data is not KeepData
 
@@ -296,7 +296,7 @@ def _job_for(
     job.queue = new.queue
     job.origin = ""
     job.start_by = 0.0
-    if job.has_steps and text is not None:  # other data is another workflow
+    if job.has_steps and text is not None:  # with other data it is another workflow
         steps.forget_steps(ledger, job)
     return job
 
@@ -372,7 +372,7 @@ def _apply_options(ledger: "Ledger", job: JobRecord, new: NewJob, now: float) ->
         for tag in wanted:
             tags.attach(ledger, job, tag, now)
     if new.priority is not None:
-        job.priority = new.priority + 0.0  # which makes the seed's -0.0 a 0
+        job.priority = new.priority + 0.0  # turns the seed's -0.0 into 0.0
     if new.retries is not None:
         job.retries = new.retries
     job.remaining = job.retries

@@ -156,7 +156,9 @@ def _by_time_and_name(entry: tuple[float, str]) -> tuple[float, bytes]:
 
 def counts(ledger: "Ledger", name: str, now: float) -> QueueCounts:
     keys = ledger.keys.queue(name)
-    due = start_due(ledger, keys, now)  # as good as waiting, whether or not they were moved yet
+    due = start_due(
+        ledger, keys, now
+    )  # they count as waiting, even if they have not been moved yet
     return _counts(ledger, keys, name, now, due)
 
 
@@ -186,7 +188,7 @@ def _counts(ledger: "Ledger", keys: QueueKeys, name: str, now: float, due: int) 
 
 
 def _limited(ledger: "Ledger", rate: rates.QueueRate, queue: str, now: float) -> float:
-    """Returns in how many seconds the queue's rate lets a job go."""
+    """Returns in how many seconds the queue's rate allows the next job."""
     number, wait = rates.left(ledger, rate, now, queue)
     return 0.0 if number else wait
 
@@ -208,7 +210,7 @@ def _stalled(ledger: "Ledger", keys: QueueKeys, now: float, locks: int) -> int:
 def start_due(ledger: "Ledger", keys: QueueKeys, now: float) -> int:
     """Starts scheduled jobs that are due, in one bounded step; returns how many are left for later.
 
-    With none in sight it reads 1 key.
+    Reads 1 key if none is due.
     """
     if ledger.read_queue(keys).wake > now or lists.move_due(ledger, keys, now) < JOBS_PER_STEP:
         return 0
@@ -229,7 +231,7 @@ def next_wake(ledger: "Ledger", queues: Iterable[str]) -> float | None:
 
 
 def _wake(ledger: "Ledger", queue: str) -> float:
-    """Returns when a pop may find a job. A queue that is paused or full is not polled meanwhile."""
+    """Returns when a pop may find a job. A paused or full queue is not polled."""
     keys = ledger.keys.queue(queue)
     record = ledger.queue(keys)
     if record.paused:
@@ -260,7 +262,7 @@ def listed(
         raise BadArgument.named("queue", EMPTY_NAME)
     keys = ledger.keys.queue(queue)
     if state == "running":
-        # A lock that ends at this very moment is in both lists, as in a worker's.
+        # A lock that ends at this moment is in both lists, as in a worker's.
         return _page(ledger, keys.locks, since(keys.locks, now), offset, count)
     if state == "stalled":
         return _page(ledger, keys.locks, until(keys.locks, now), offset, count)

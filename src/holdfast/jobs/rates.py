@@ -142,7 +142,7 @@ def next_turn(
 
 
 def leave_waiters(ledger: "Ledger", job: "JobRecord") -> None:
-    """Counts out a job that waited for the rate of its key."""
+    """Removes a job from the count of those that wait for the rate of its key."""
     job.rate_waits = False
     key = ledger.keys.rate_waiters(job.queue, job.rate_key)
     waiting = read_counter(ledger.tx.get(key)) - 1

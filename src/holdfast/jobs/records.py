@@ -17,12 +17,12 @@ THROTTLED: Final = "throttled"
 
 Tag = str | int | float
 DEFAULT_RETRIES: Final = 5.0
-NO_SEPARATE_DATA: Final = " "  # data of a job that has none yet: it has no key of its own
+NO_SEPARATE_DATA: Final = " "  # data of a job that has no data yet, and no separate key for it
 NEVER: Final = float("inf")
 
 
 class HistoryEntry(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One thing that happened to a job, at a whole second, and `more` about it."""
+    """One thing that happened to a job, at a whole second; `more` has the details."""
 
     what: str
     when: int
@@ -57,7 +57,7 @@ class JobRecord(msgspec.Struct, omit_defaults=True):
     priority: float = 0.0
     retries: float = DEFAULT_RETRIES
     remaining: float = DEFAULT_RETRIES
-    history: bytes = b""  # its entries, each encoded by itself: adding one decodes none of them
+    history: bytes = b""  # its entries, each encoded separately: adding one decodes no others
     entries: int = 0  # how many these are
     tags: list[Tag] = []
     tagged: list[float] = []  # when each of `tags` was attached
@@ -87,8 +87,8 @@ class JobRecord(msgspec.Struct, omit_defaults=True):
     start_by: float = 0.0  # it is dropped if it has not started by this time; 0 is no limit
     batch: str = ""
     has_steps: bool = False  # or signals
-    awaits: str = ""  # the signal that ends its wait before its time
-    parent: str = ""  # the workflow that waits for it, and hears of its failure too
+    awaits: str = ""  # the signal that ends its wait early
+    parent: str = ""  # the workflow that waits for it, and continues after its failure too
     waited: float = 0.0  # how long it had waited when it was popped
 
 

@@ -278,7 +278,7 @@ def _enter(ledger: "Ledger", record: RecurringRecord) -> None:
     ledger.tx.put(keys.next_run(record.next, record.jid), b"")
     ledger.tx.add(keys.other, HIGH)
     ledger.schedule_queue_check(keys, record.next)
-    ledger.announce_ready(keys)  # those who wait for a job wait no longer than until it runs
+    ledger.announce_ready(keys)  # a waiting worker sleeps until the run at most
     save(ledger, record)
 
 

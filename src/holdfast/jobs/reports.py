@@ -154,7 +154,7 @@ def _apply(ledger: "Ledger", report: Report, now: float, all_or_none: bool) -> I
         return
     if report.log or report.steps or report.progress is not None:
         job = ledger.job(report.id)
-        if job is not None:  # it is not kept if `jobs-history` says so
+        if job is not None:  # `jobs-history` may have removed it at once
             _save_details(ledger, job, report, now)
     if report.took:
         steps.drop_signal(ledger, report.id, report.took, report.took_number)
@@ -251,7 +251,7 @@ def _pop_all(ledger: "Ledger", takes: Sequence[Take], now: float) -> Iterator[Jo
             while wanted > 0 and queue not in empty:
                 if _is_full(ledger, begun):
                     return
-                # Several at once have the whole answer to fill.
+                # A pop of several jobs may fill the whole answer by itself.
                 asked = 1 if ledger.long_data_bytes > begun else wanted
                 jobs = pop(ledger, queue, take.worker, asked, now, expires)
                 if len(jobs) < asked:

@@ -37,7 +37,7 @@ def keep(ledger: Ledger, job: JobRecord, text: str, ttl: float | None = None) ->
 
 
 def result_text(ledger: Ledger, jid: str) -> str | None:
-    """Returns the JSON text of what the job returned, or None if there is nothing (any more)."""
+    """Returns the JSON text of what the job returned, or None if nothing is kept."""
     value = ledger.tx.get(ledger.keys.result(jid))
     record = None if value is None else _decode(value)
     if record is None or _has_expired(record, ledger.tx):

@@ -16,7 +16,7 @@ from holdfast.jobs.steps import remember_child
 from holdfast.limits import JOBS_PER_STEP
 
 RETENTION_KIND: Final = "jobs.retention"
-_FEW: Final = 3  # as many as one completion mostly finds too old
+_FEW: Final = 3  # a completion seldom finds more that are too old
 
 
 def forget_old(ledger: Ledger, now: float) -> None:
@@ -26,7 +26,7 @@ def forget_old(ledger: Ledger, now: float) -> None:
 
 
 def forget_some(ledger: Ledger, now: float, limit: int = JOBS_PER_STEP) -> bool:
-    """Forgets at most `limit` jobs, oldest first; says whether none is left that must go."""
+    """Forgets at most `limit` jobs, oldest first; returns whether all that must go are gone."""
     settings = ledger.settings()
     count, oldest = unpack_complete(ledger.tx.get(ledger.keys.complete))
     too_old = now - settings.jobs_history
@@ -63,7 +63,7 @@ def _oldest(ledger: Ledger, limit: int) -> list[tuple[bytes, float, str]]:
 def _find_too_old(
     ledger: Ledger, too_old: float, surplus: int, limit: int
 ) -> tuple[list[tuple[bytes, float, str]], float]:
-    """At most `limit` of those that must go, and when the first of all others was completed."""
+    """Returns at most `limit` jobs that must go, and when the first of all others was completed."""
     found = _oldest(ledger, limit + 1)
     for number, (_, time, _) in enumerate(found):
         if number == limit or (time > too_old and number >= surplus):

@@ -74,7 +74,7 @@ def _queue_option_names() -> str:
 
 
 def _queue_of(option: str) -> str:
-    """Returns the queue that an option is about, "" if it is about none."""
+    """Returns the queue of an option, "" for an option of all queues."""
     for ending in _QUEUE_OPTIONS:
         if option.endswith(ending) and len(option) > len(ending):
             return option.removesuffix(ending)

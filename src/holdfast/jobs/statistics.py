@@ -41,7 +41,7 @@ _decode_total: Final = msgspec.msgpack.Decoder(tuple[int, float, list[int]]).dec
 _SUMMARY: Final = struct.Struct(">Qdd")
 _BUCKET: Final = struct.Struct(">I")
 _SUMMARY_BYTES: Final = _SUMMARY.size
-EMPTY_SUMMARY: Final = bytes(_SUMMARY_BYTES + _BUCKET.size)  # a day without a value, and s0
+EMPTY_SUMMARY: Final = bytes(_SUMMARY_BYTES + _BUCKET.size)  # a day without times, and s0
 _FLOW: Final = struct.Struct(">qqQddI")  # the day, how many went through, a summary's beginning
 _FLOW_BYTES: Final = _FLOW.size
 _DAY_BYTES: Final = _FLOW_BYTES - len(EMPTY_SUMMARY)  # what comes before the summary
@@ -260,7 +260,7 @@ def add_times(
 
 
 def _increment_bucket(buckets: bytes, bucket: int) -> bytes:
-    """`buckets`, of which there are as many as are in use from s1 on, with one more in `bucket`."""
+    """Returns `buckets`, those in use from s1 on, with one more time in `bucket`."""
     at = 4 * (bucket - 1)
     if at >= len(buckets):
         return buckets.ljust(at, b"\0") + _pack_bucket(1)
@@ -367,7 +367,7 @@ class Totals(NamedTuple):
 
 
 def totals(ledger: "Ledger", keys: QueueKeys) -> Totals:
-    """Returns all that was ever counted: the days that are kept, and the sums of those before."""
+    """Returns the totals since the queue was created: of kept days, and of the days before."""
     wait, run = (
         _total(ledger, keys, flow, kind)
         for flow, kind in ((keys.popped, "wait"), (keys.ended, "run"))
@@ -406,7 +406,7 @@ def total_from(name: str, value: bytes) -> int:
 
 
 def _add_to_total(ledger: "Ledger", keys: QueueKeys, kind: str, value: bytes, whole: bool) -> None:
-    """Adds what is dropped to the sums that stay: a histogram first, its day later."""
+    """Adds a dropped histogram, or a dropped day (`whole`), to the sums that are kept."""
     before = ledger.tx.get(keys.total(kind))
     count, sum_of, tiers = _decode_total(before) if before is not None else (0, 0.0, [])
     measured = DayTimes(value)
@@ -418,7 +418,7 @@ def _add_to_total(ledger: "Ledger", keys: QueueKeys, kind: str, value: bytes, wh
 
 
 def _forget_old_days(ledger: "Ledger", keys: QueueKeys, day: int) -> None:
-    """Drops what is too old when `day` begins, relative to the newest day written."""
+    """Drops days that are too old when `day` begins, relative to the newest day written."""
     settings = ledger.settings()
     for key, _ in ledger.tx.scan(*below(keys.statistics), limit=1, reverse=True):
         day = max(day, unpack(key, len(keys.statistics))[0])

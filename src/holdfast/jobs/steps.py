@@ -148,7 +148,7 @@ def read_steps(ledger: "Ledger", jid: str, after: int, count: int) -> list[Step]
 
 
 def write_steps(ledger: "Ledger", job: JobRecord, steps: Sequence[Step]) -> None:
-    """Keeps steps of a job. Its record is saved if these are the first."""
+    """Stores steps of a job. Saves its record if these are the first."""
     prefix = ledger.keys.steps_of(job.jid)
     for step in steps:
         if not 0 <= step.number < MAX_STEPS:
@@ -178,7 +178,7 @@ def write_steps(ledger: "Ledger", job: JobRecord, steps: Sequence[Step]) -> None
 
 
 def remember_child(ledger: "Ledger", job: JobRecord) -> None:
-    """Keeps the result of a complete child that is about to go, with the workflow that waits.
+    """Keeps the result of a complete child that is about to be removed, for the waiting workflow.
 
     Its number is above all that a workflow's own steps can have. Reads 3 keys, writes 1.
     """
@@ -200,7 +200,7 @@ def child_step(jid: str) -> str:
 
 
 def forget_steps(ledger: "Ledger", job: JobRecord) -> None:
-    """Removes all that the job remembers. The record is the caller's to save."""
+    """Removes all steps and signals of the job. The caller saves the record."""
     for prefix in (ledger.keys.steps_of(job.jid), ledger.keys.signals_of(job.jid)):
         ledger.tx.clear(*below(prefix))
     job.has_steps = False

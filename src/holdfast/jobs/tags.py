@@ -27,7 +27,7 @@ def attach(ledger: "Ledger", job: JobRecord, tag: Tag, now: float) -> None:
 
 
 def reattach(ledger: "Ledger", job: JobRecord, at: int, now: float) -> None:
-    """Lets the tag at index `at` count as attached now."""
+    """Sets the time of the tag at index `at` to now."""
     text = tag_text(job.tags[at])
     ledger.tx.delete(ledger.keys.tagged_at(text, job.tagged[at], job.jid))
     job.tagged[at] = now

@@ -47,7 +47,7 @@ def acquire(ledger: "Ledger", job: JobRecord, now: float) -> str | None:
 
 
 def set_aside(ledger: "Ledger", keys: QueueKeys, job: JobRecord, throttle: str, now: float) -> None:
-    """Lets the job, which has left the work list, wait for `throttle`."""
+    """Makes a job that has left the work list wait for `throttle`."""
     record = load(ledger, throttle, now)
     record.waiting += 1
     save(ledger, throttle, record)
@@ -60,7 +60,7 @@ def set_aside(ledger: "Ledger", keys: QueueKeys, job: JobRecord, throttle: str, 
 
 
 def leave_waiters(ledger: "Ledger", job: JobRecord, now: float) -> None:
-    """Counts the job, which was set aside and has left its place, out of those who wait."""
+    """Removes a job that has left its place from the count of waiting jobs."""
     record = load(ledger, job.waits_for_throttle, now)
     record.waiting -= 1
     save(ledger, job.waits_for_throttle, record)

@@ -31,7 +31,7 @@ _QUEUED: Final = frozenset({WAITING, SCHEDULED, DEPENDS, STALLED, THROTTLED})
 _OWNING_STATES: Final[dict[str, frozenset[str] | None]] = {
     "queued": _QUEUED,
     "running": _QUEUED | {RUNNING},
-    "complete": None,  # as long as the job is there at all
+    "complete": None,  # as long as the job exists
 }
 _MODES: Final = ("keep", "replace", "error")
 _decode: Final = msgspec.msgpack.Decoder(UniqueRecord).decode
@@ -93,7 +93,7 @@ def _owner(ledger: "Ledger", key: bytes, unique: str, now: float) -> JobRecord |
     if job is None or job.unique != unique:
         return None
     if record.until is not None:
-        # One that was taken in the future was taken by a clock that has been set back since.
+        # A key that was taken in the future was taken while the clock was ahead.
         is_of_now = record.since <= now + CLOCK_AHEAD_SECONDS
         return job if is_of_now and now < record.until else None
     states = _OWNING_STATES[job.unique_for]

@@ -161,7 +161,7 @@ class JobsV1:
     def heartbeat(
         self, id: str, worker: str, expiration: float, data: Any = settlements.UNSET
     ) -> float | None:
-        """Lets the lock end at `expiration`; None if the worker does not hold the job."""
+        """Sets the end of the lock to `expiration`; None if the worker does not hold the job."""
         ledger = self._ledger
         text = None if data is settlements.UNSET else _text(data)
         try:
@@ -271,7 +271,7 @@ else:
 
 
 def v1_history(history: "tuple[HistoryEntry, ...]") -> tuple[Row, ...]:
-    """The seed's rows `[queue, put, popped, done, worker]`, one for each stay in a queue."""
+    """Returns the seed's rows, `[queue, put, popped, done, worker]` for each stay in a queue."""
     rows: list[list[Any]] = []
     for entry in history:
         if entry.what == "put":

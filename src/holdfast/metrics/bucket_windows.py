@@ -22,7 +22,7 @@ from holdfast.metrics.rounding import round15
 from holdfast.metrics.totals import sum_up
 from holdfast.metrics.window_summaries import pack_summary, read_summary
 
-_NOISE: Final = 1e-3  # of a millisecond: what subtracting two times of today leaves behind
+_NOISE: Final = 1e-3  # of a millisecond: the rounding error of subtracting two present times
 
 
 class EstimateWindow:

@@ -135,7 +135,7 @@ def _schedule(tx: Transaction, key: bytes, arrival: int, rate: int) -> None:
 
 
 def remove_arrival_time(tx: Transaction, subject: bytes) -> bool:
-    """Deletes an arrival time that has passed: it has no effect any more.
+    """Deletes an arrival time that has passed: it no longer has an effect.
 
     A stored arrival time has one expiry entry. Later calls change the time but not the entry, so an
     entry that fires too early is scheduled again.

@@ -52,7 +52,7 @@ def choose(options: Mapping[str, Any]) -> tuple[int, list[str]]:
 
 
 def check_compression(options: Mapping[str, Any]) -> None:
-    """Raises if the option can't be met: rows would be stored differently. `[]` is none."""
+    """Raises if the option can't be met: rows would be stored differently. `[]` is allowed."""
     preferences = options.get("compression")
     if not preferences:
         return

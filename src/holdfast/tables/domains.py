@@ -225,7 +225,7 @@ def _catch_up(name: str, schema: Schema, tx: Transaction) -> None:
     try:
         catalogue.adopt_default(tx, name, schema)
     except SchemaUpgradeRejected:
-        # Its table was changed while the default was put; the domain must open all the same.
+        # Its table was changed while the default was put; the domain must open anyway.
         catalogue.remember_default(tx, name, schema)
 
 

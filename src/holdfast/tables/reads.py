@@ -95,7 +95,7 @@ class ItemBuilder:
             self._statics = [c for c in plan.statics if c.name in self._projection.names]
             self._static_prefix: bytes | None = None
             self._static_values: list[Any] | None = None
-        # Of the values behind the last item, expanded; its size may not show in its stored pair.
+        # Of the values after the last item, expanded; its size may not show in its stored pair.
         self._item_bytes = 0
         self._static_bytes = 0
         # Without any of these an item is the decoded value, and `item` has nothing more to do.

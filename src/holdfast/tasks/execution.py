@@ -217,7 +217,7 @@ class Attempt:
         unsent = self.run.take_unsent()
         puts = self.run.puts if outcome.what == "complete" else outcome.puts
         if outcome.what == "complete" and not unsent and not puts:
-            return Report(  # as most runs end: with fewer words it takes half the time
+            return Report(  # as most runs end: with fewer arguments it takes half the time
                 id=self.job.id,
                 worker=self.job.worker,
                 what="complete",
@@ -246,7 +246,7 @@ class Attempt:
             depends=outcome.depends,
         )
 
-    # --- the one logic ----------------------------------------------------------------------------
+    # --- one logic for both -----------------------------------------------------------------------
 
     def _flow(self, *, is_async: bool) -> Flow:
         ended = self.prepare()
@@ -377,7 +377,7 @@ class Attempt:
         context: AbstractContextManager[Any] = where.batch()
         return context.__enter__(), lambda: context.__exit__(None, None, None)
 
-    # --- what becomes of the job ------------------------------------------------------------------
+    # --- the outcome for the job ------------------------------------------------------------------
 
     def _returned(self, value: Any) -> Outcome:
         assert self.task is not None
@@ -452,7 +452,7 @@ class Attempt:
         assert self.task is not None
         try:
             return max(0.0, float(self.task.options_given.backoff(self.run.job.attempt, error)))
-        except Exception:  # the application's function: its job must be settled all the same
+        except Exception:  # the application's function; its job must be settled anyway
             _log.exception("the backoff of task %s failed", self.task.name)
             return 0.0
 

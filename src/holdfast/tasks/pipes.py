@@ -1,4 +1,4 @@
-"""Messages between a worker and the child processes of its slots: JSON, each behind its length."""
+"""Messages between a worker and the child processes of its slots: JSON, each after its length."""
 
 import json
 import struct

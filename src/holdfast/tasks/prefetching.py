@@ -37,7 +37,7 @@ class Prefetched:
         return len(self._waiting)
 
     def note(self, seconds: float) -> None:
-        """Updates the mean run time with the time of a run."""
+        """Updates the mean run time with that of one more run."""
         mean = self._mean
         self._mean = seconds if mean is None else mean + _WEIGHT * (seconds - mean)
 

@@ -89,7 +89,7 @@ class ThreadSlot:
         """Does nothing: the task sees it at its next `run.check()`."""
 
     def close(self, timeout: float | None = None) -> None:
-        """Ends the thread; one that is stuck is left behind after `timeout` seconds."""
+        """Ends the thread; one that is stuck is abandoned after `timeout` seconds."""
         self._given.put(None)
         self._thread.join(timeout)
 

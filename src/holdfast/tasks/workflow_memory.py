@@ -391,7 +391,7 @@ class WorkflowMemory:
         if job is None and (name := child_step(id)) in self._children_gone:
             return {"result": self._children_gone[name]}
         if job is None:
-            return {"id": id, "error": "it does not exist any more", "group": "gone"}
+            return {"id": id, "error": "it no longer exists", "group": "gone"}
         if job.state == FAILED and job.failure is not None:
             return {"id": id, "error": job.failure.message[-1000:], "group": job.failure.group}
         return {"result": self._where.jobs.result(id)}

@@ -211,7 +211,7 @@ class CalledJobs(CalledLayer):
         return self._call(_DEPENDS_OFF, id, all, now, ids)
 
     def depends_on(self, id: str, *ids: str) -> None:
-        """Lets a job in state `depends` wait for more jobs; complete ones count as met."""
+        """Makes a job in state `depends` wait for more jobs; complete ones count as met."""
         return self._call(_DEPENDS_ON, id, ids)
 
     def digest(self, ids: Sequence[str]) -> JobsDigest:

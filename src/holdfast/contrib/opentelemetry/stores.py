@@ -73,7 +73,7 @@ class TracedSpace(Space):
 
     @Once
     def aio(self) -> "AsyncStoreSpace":
-        """The same layers for programs that `await`."""
+        """The layers for programs that `await`."""
         home: Any = self._home
         return TracedAsyncSpace(home.aio.runs, self.name, self)
 

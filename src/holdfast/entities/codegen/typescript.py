@@ -116,7 +116,7 @@ def _column(column: Column) -> dict[str, Any]:
 
 
 def _expression(value: Any, indent: int, *, bigint: bool, used: int = 0) -> str:
-    """Returns a literal, on one line if it fits behind the `used` columns, else a line for each
+    """Returns a literal, on one line if it fits after the `used` columns, else a line for each
     part."""
     flat = _flat(value, bigint=bigint)
     if len(flat) + indent + used + 10 <= _WIDTH or not isinstance(value, (dict, list)) or not value:
