@@ -8,7 +8,7 @@ from holdfast.cli.output import Output, cell_text, cell_width, terminal_width
 
 _BLOCKS: Final = "▁▂▃▄▅▆▇█"
 _BAR_COLUMNS: Final = 30
-_FEWEST_COLUMNS: Final = 8  # shorter bars could not be told apart
+_MIN_BAR_COLUMNS: Final = 8  # shorter bars could not be told apart
 
 
 def sparkline(values: Sequence[float | None]) -> str:
@@ -49,7 +49,7 @@ def ranking(
     names, numbers = zip(heads, *rows, strict=True)
     widths = [max(cell_width(cell_text(each)) for each in column) for column in (names, numbers)]
     columns = min(_BAR_COLUMNS, terminal_width() - sum(widths) - 2 * len(widths))
-    if not sys.stdout.isatty() or columns < _FEWEST_COLUMNS:
+    if not sys.stdout.isatty() or columns < _MIN_BAR_COLUMNS:
         out.table(heads, rows, empty=empty)
         return
     out.table(

@@ -205,7 +205,7 @@ def search(
         raise click.UsageError("--to needs --do: it is the queue, tag or priority for that action")
     with location.open() as opened:
         if action is not None:
-            done = _do(opened.space, out, action, found, argument)
+            done = _run_action(opened.space, out, action, found, argument)
             out.result(done, lambda: out.say(_summary(done)))
             return
         jobs: list[Any] = []
@@ -227,7 +227,7 @@ def search(
     out.result({"jobs": jobs, "searched": searched, "of": of}, show)
 
 
-def _do(
+def _run_action(
     space: "Space", out: Output, action: str, found: "JobSearch", argument: str | None
 ) -> "BulkAction":
     """Runs a bulk action step by step, and shows how far it is."""

@@ -108,7 +108,7 @@ def _batches(records: Iterator[InputRecord], *, atomic: bool) -> Iterator[Record
             size += len(record.data) + 1
             position += len(record.data) + 1
             if atomic:
-                _refuse_more(size)
+                _refuse_too_large(size)
             elif size >= _BATCH_BYTES or len(batch) == _BATCH_RECORDS:
                 yield RecordBatch(batch, position)
                 batch, size = [], 0
@@ -120,7 +120,7 @@ def _batches(records: Iterator[InputRecord], *, atomic: bool) -> Iterator[Record
         yield RecordBatch(batch, position)
 
 
-def _refuse_more(size: int) -> None:
+def _refuse_too_large(size: int) -> None:
     from holdfast.errors import ValueTooLarge
     from holdfast.limits import MAX_ATOMIC_LOAD_BYTES
 

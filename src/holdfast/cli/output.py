@@ -22,10 +22,10 @@ __all__ = [
     "PIPE_CLOSED",
     "CommandFailure",
     "Output",
+    "as_command_failure",
     "cell_text",
     "cell_width",
     "counted",
-    "explained",
     "figures",
     "glued",
     "json_option",
@@ -77,7 +77,7 @@ class CommandFailure(click.ClickException):
             click.echo(_fitted(f"hint: {self.hint}"), err=True)
 
 
-def explained(error: Exception, *, is_json: bool) -> click.ClickException | None:
+def as_command_failure(error: Exception, *, is_json: bool) -> click.ClickException | None:
     """Returns an error that people can do something about; None for a mistake of ours."""
     from holdfast.errors import HoldfastError
 

@@ -118,12 +118,12 @@ class ErrorReportingGroup(CommandGroup):
         except (click.exceptions.Exit, click.Abort):
             raise
         except Exception as error:
-            from holdfast.cli.output import explained
+            from holdfast.cli.output import as_command_failure
 
             is_json = ctx.meta.get("holdfast.json", False)
             if isinstance(error, click.ClickException) and not is_json:
                 raise
-            said = explained(error, is_json=is_json)
+            said = as_command_failure(error, is_json=is_json)
             if said is None:
                 raise
             raise said from None

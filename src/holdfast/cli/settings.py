@@ -195,14 +195,14 @@ def _problems(values: dict[str, Any]) -> Iterator[tuple[str, str]]:
                 if name not in served:
                     yield name, _unknown(f"serve.{name}", name, served, common)
                 else:
-                    yield from _mistyped(SETTINGS[name], each)
+                    yield from _type_problems(SETTINGS[name], each)
         elif key not in common:
             yield key, _unknown(key, key, common | {"serve"}, served)
         else:
-            yield from _mistyped(SETTINGS[key], value)
+            yield from _type_problems(SETTINGS[key], value)
 
 
-def _mistyped(setting: Setting, value: Any) -> Iterator[tuple[str, str]]:
+def _type_problems(setting: Setting, value: Any) -> Iterator[tuple[str, str]]:
     if setting.is_number:
         if isinstance(value, bool) or not isinstance(value, int | float):
             yield setting.name, f"{setting.name} must be a number, not {value!r}"

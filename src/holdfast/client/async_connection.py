@@ -136,12 +136,12 @@ class AsyncConnection(asyncio.Protocol):
         """Passes everything that arrives from now on to a function."""
         self._on_reply = on_reply
 
-    def read_on(self, goes_on: bool) -> None:
+    def set_reading(self, wanted: bool) -> None:
         """Resumes reading, or leaves what arrives at the server."""
-        if goes_on == self._reads or not self.is_open:
+        if wanted == self._reads or not self.is_open:
             return
-        self._reads = goes_on
-        if goes_on:
+        self._reads = wanted
+        if wanted:
             self._transport.resume_reading()
         else:
             self._transport.pause_reading()

@@ -53,7 +53,7 @@ class AsyncPool:
             tries += 1
             try:
                 if apart:
-                    reply = await self._ask_apart(data, space, replies, end)
+                    reply = await self._ask_on_own_connection(data, space, replies, end)
                 else:
                     connection = self._shared.get(space)
                     if connection is None or not connection.is_open:
@@ -154,7 +154,9 @@ class AsyncPool:
             raise
         return connection
 
-    async def _ask_apart(self, data: bytes, space: str, replies: int, end: float) -> Any:
+    async def _ask_on_own_connection(
+        self, data: bytes, space: str, replies: int, end: float
+    ) -> Any:
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout_at(end):
@@ -165,7 +167,7 @@ class AsyncPool:
                 hint="Allow it more with `connections`, or more time with `timeout`.",
             ) from None
         try:
-            connection = self._idle_in(space) or await self._open_apart(space, end)
+            connection = self._idle_in(space) or await self._open_own_connection(space, end)
             self._apart.add(connection)
             try:
                 reply = await connection.ask(data, replies, end - loop.time())
@@ -182,7 +184,7 @@ class AsyncPool:
         finally:
             self._room.release()
 
-    async def _open_apart(self, space: str, end: float) -> AsyncConnection:
+    async def _open_own_connection(self, space: str, end: float) -> AsyncConnection:
         try:
             async with asyncio.timeout_at(end):
                 return await self.open(space)

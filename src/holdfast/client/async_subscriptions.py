@@ -63,7 +63,7 @@ class AsyncSubscription:
     async def poll(self) -> list[Notice]:
         """Returns all notices of finished commits that were not returned yet."""
         connection = await self._listening()
-        connection.read_on(True)
+        connection.set_reading(True)
         pongs, self._polls = self._pongs, True
         connection.send_only(calls.PING)
         try:
@@ -111,7 +111,7 @@ class AsyncSubscription:
     def _pause_if_queue_is_full(self) -> None:
         """Stops reading while too much is queued, so that the server notices a slow subscriber."""
         if self._connection is not None and not self._polls:
-            self._connection.read_on(len(self._queue) < MAX_QUEUED_NOTICES)
+            self._connection.set_reading(len(self._queue) < MAX_QUEUED_NOTICES)
 
     async def _listening(self) -> "AsyncConnection":
         """Returns the connection, a new one if the last has broken."""

@@ -23,7 +23,7 @@ from holdfast.entities.values import keep_properties
 from holdfast.error_text import shown
 from holdfast.errors import BadDump, BadValue, DuplicateKey, HoldfastError, ValueTooLarge
 from holdfast.expiry import to_ms
-from holdfast.keys import after as behind
+from holdfast.keys import after as key_after
 from holdfast.keys import pack_str, prefix_range, unpack
 from holdfast.limits import (
     DUMPED_PER_PAGE,
@@ -65,7 +65,7 @@ def dump_page(
     reader: Reader, access: TableAccess, format: DumpFormat, after: str | None
 ) -> DumpPage:
     """Returns the documents of the next entities after the id `after`."""
-    begin = b"" if after is None else behind(pack_str(after))
+    begin = b"" if after is None else key_after(pack_str(after))
     documents: list[bytes] = []
     last = None
     for id, document in _documents_of(reader, access, format, begin):

@@ -175,13 +175,13 @@ class EntityWriter:
             if now is not None:
                 if index.unique and before != now:
                     self._check_unique(index, now, id_part, properties)
-                is_there = before == now and self._is_there(index, now + id_part)
+                is_stored = before == now and self._is_stored(index, now + id_part)
                 self.tx.put(index.entries + now + id_part, value)
-                if not is_there:
+                if not is_stored:
                     self._note(index, now + id_part, 1)
 
     def _remove_entry(self, index: IndexAccess, entry: bytes) -> None:
-        if self._is_there(index, entry):
+        if self._is_stored(index, entry):
             self.tx.delete(index.entries + entry)
             self._note(index, entry, -1)
 
@@ -192,7 +192,7 @@ class EntityWriter:
         else:
             entries[entry] = entries.get(entry, 0) + change
 
-    def _is_there(self, index: IndexAccess, entry: bytes) -> bool:
+    def _is_stored(self, index: IndexAccess, entry: bytes) -> bool:
         # An entity may lack its entry only while the index is being built.
         return index.ready or self.tx.get(index.entries + entry) is not None
 

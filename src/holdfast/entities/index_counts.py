@@ -45,11 +45,11 @@ def count_changes(tx: Transaction, index: IndexAccess, changes: Mapping[bytes, i
         if is_milestone(entry):
             milestones.append((entry, change))
         elif change:
-            behind = search.at_or_behind(entry)
-            deltas[behind] = deltas.get(behind, 0) + change
-    for behind, delta in deltas.items():
+            milestone = search.at_or_after(entry)
+            deltas[milestone] = deltas.get(milestone, 0) + change
+    for milestone, delta in deltas.items():
         if delta:
-            tx.add(index.counts + behind, delta)
+            tx.add(index.counts + milestone, delta)
     for entry, change in milestones:
         if change < 0:
             _remove_milestone(tx, index, entry)
@@ -73,7 +73,7 @@ class _Search:
         self._found = b""
         self._steps = _STEPS
 
-    def at_or_behind(self, entry: bytes) -> bytes:
+    def at_or_after(self, entry: bytes) -> bytes:
         """Returns the first milestone at or after `entry`, or the end of the index."""
         if entry <= self._found:
             return self._found
@@ -232,11 +232,11 @@ def _milestone_before(reader: Reader, index: IndexAccess, entry: bytes) -> bytes
 
 def _add_milestone(tx: Transaction, index: IndexAccess, entry: bytes) -> None:
     before = _milestone_before(tx, index, entry)
-    behind = _milestone_from(tx, index, after(entry))
+    milestone = _milestone_from(tx, index, after(entry))
     count = _walk(tx, index, after(before) if before else b"", after(entry))
     tx.put(index.milestones + entry, b"")
     tx.add(index.counts + entry, count)
-    tx.add(index.counts + behind, 1 - count)
+    tx.add(index.counts + milestone, 1 - count)
 
 
 def _remove_milestone(tx: Transaction, index: IndexAccess, entry: bytes) -> None:

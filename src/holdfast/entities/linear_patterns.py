@@ -72,7 +72,7 @@ class LinearPattern:
             raise NotLinear("only the flags a, i, s, u and x are supported")
 
     @property
-    def most_letters(self) -> int:
+    def max_letters(self) -> int:
         """Returns the greatest length of a text that can be matched."""
         return MAX_MATCHING_STEPS // len(self._states)
 
@@ -157,12 +157,12 @@ class LinearPattern:
     def _boundary(self, *, is_one: bool) -> Callable[[int, int, str], bool]:
         is_word = re.compile(r"\w", self._parsed.flags & re.ASCII).match
 
-        def is_there(at: int, size: int, text: str) -> bool:
+        def is_at_boundary(at: int, size: int, text: str) -> bool:
             before = at > 0 and is_word(text[at - 1]) is not None
-            behind = at < size and is_word(text[at]) is not None
-            return (before != behind) is is_one
+            after = at < size and is_word(text[at]) is not None
+            return (before != after) is is_one
 
-        return is_there
+        return is_at_boundary
 
     def _repeat(self, least: int, most: Any, parts: Sequence[Any], after: int) -> int:
         if least > MAX_EXPRESSION_STATES or (

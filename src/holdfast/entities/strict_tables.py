@@ -74,8 +74,8 @@ def _mismatch(expression: str, value: str) -> str:
         pattern = _pattern(expression)
     except (NotLinear, re.error) as error:  # of a schema that no file has brought
         return f"its table's must_match {expression} can't be used: {error}"
-    if len(value) > pattern.most_letters:
-        return f"it has {len(value)} letters, at most {pattern.most_letters} can be compared"
+    if len(value) > pattern.max_letters:
+        return f"it has {len(value)} letters, at most {pattern.max_letters} can be compared"
     return "" if pattern.fullmatch(value) else f"{_brief(value)} does not match {expression}"
 
 

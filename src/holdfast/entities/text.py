@@ -51,7 +51,7 @@ def _decomposed(text: str) -> Iterator[str]:
     pieces = (text[begin : begin + _PIECE] for begin in range(0, len(text), _PIECE))
     parts = [_without_marks(piece, are_starters=False) for piece in pieces]
     if any(map(_has_mark, parts)):
-        parts = list(_cut_behind_marks(_with_sorted_marks("".join(parts))))
+        parts = list(_cut_after_marks(_with_sorted_marks("".join(parts))))
     for part in parts:
         yield _without_marks(unicodedata.normalize("NFD", part))
 
@@ -86,7 +86,7 @@ def _with_sorted_marks(text: str) -> str:
     return "".join([letter for _, run in runs for letter in sorted(run, key=unicodedata.combining)])
 
 
-def _cut_behind_marks(text: str) -> Iterator[str]:
+def _cut_after_marks(text: str) -> Iterator[str]:
     """Yields pieces of a text, none of which begins with a mark."""
     begin = 0
     while begin < len(text):

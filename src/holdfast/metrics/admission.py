@@ -14,7 +14,7 @@ from holdfast.metrics.layout import Keys
 from holdfast.metrics.limiter_fast_path import (
     CheckedOperation,
     LimitState,
-    hit_of,
+    hit_function,
     read_limit_state,
     read_operation,
 )
@@ -79,7 +79,7 @@ class ConditionGroup:
             self.counted = self.amount
 
 
-def try_only(
+def try_single(
     tx: Transaction, plan: LimiterPlan, operation: Any, where: Where
 ) -> BatchResult | None:
     """Tries a single operation, as plain data and in its usual form; None if it has another."""
@@ -94,7 +94,7 @@ def try_only(
         return None
     keys, namespace, now = where
     suffix = suffix_of_list(entity, namespace)
-    only = hit_of(condition)(tx, condition_keys[keys, condition], suffix, amount, now)
+    only = hit_function(condition)(tx, condition_keys[keys, condition], suffix, amount, now)
     return BatchResult(allowed=only.allowed, retry_after=only.retry_after, results=[only])
 
 
@@ -116,7 +116,7 @@ def try_incr(
     if len(asked) == 1:
         [(condition, entity, amount)] = asked
         place, suffix = condition_keys[keys, condition], suffix_of(entity, namespace)
-        only = hit_of(condition)(tx, place, suffix, amount, now)
+        only = hit_function(condition)(tx, place, suffix, amount, now)
         return BatchResult(allowed=only.allowed, retry_after=only.retry_after, results=[only])
     store_specs(tx, keys, plan, asked)
     allowed, placed = decide(tx, keys, plan, asked, namespace, now)

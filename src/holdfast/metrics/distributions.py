@@ -36,10 +36,10 @@ from holdfast.metrics.rounding import check_stored
 from holdfast.metrics.totals import (
     Point,
     TimeRange,
+    buckets_touching,
     check_buckets,
     choose_sequence,
     first_visible,
-    touching,
 )
 
 QUANTILES: Final = (0.5, 0.9, 0.99)
@@ -88,7 +88,7 @@ def read_distribution(
     """Returns the reading of all entities together. Reads 1 key for each bucket of each."""
     metric.require_type(name, DISTRIBUTION)
     sequence = choose_sequence(metric, asked.start, now)
-    first, last = touching(sequence, asked, now)
+    first, last = buckets_touching(sequence, asked, now)
     check_buckets(len(suffixes) * (last - first + 1))
     # One entity after the other, since their sketches may be large.
     cells = (
@@ -171,7 +171,7 @@ def series_point(
     cells = read_cells(reader, keys, name, sequence, suffix, first, last, now)
 
     def point(begins: float, ends: float) -> Number | None:
-        first, last = touching(sequence, TimeRange(begins, ends), now)
+        first, last = buckets_touching(sequence, TimeRange(begins, ends), now)
         near = [cells[bucket] for bucket in range(first, last + 1) if bucket in cells]
         reading = reading_of(metric, near, [] if quantile is None else [quantile])
         if quantile is not None:
@@ -233,7 +233,7 @@ def _window_cells(
     """Returns the sketches of the first sequence's soft expiry, by entity."""
     sequence = metric.sequences[0]
     asked = TimeRange(max(now - sequence.soft_expiry, 0.0), now)
-    first, last = touching(sequence, asked, now)
+    first, last = buckets_touching(sequence, asked, now)
     first = max(first, first_visible(sequence, now))
     found: dict[Scoped, list[SketchCell]] = {}
     stem = keys.sequence(name, sequence.name)

@@ -30,7 +30,13 @@ from holdfast.metrics.records import (
     decode_spec,
 )
 from holdfast.metrics.rounding import check_stored, scaled
-from holdfast.metrics.totals import Point, TimeRange, choose_sequence, first_visible, touching
+from holdfast.metrics.totals import (
+    Point,
+    TimeRange,
+    buckets_touching,
+    choose_sequence,
+    first_visible,
+)
 
 LAST: Final = "metrics.last"
 SERIES_VALUES: Final = ("last", "min", "max", "mean", "count")
@@ -89,7 +95,7 @@ def read_gauge(
     """Returns the reading of a range. Reads 1 key for each bucket, and some before the range."""
     metric.require_type(name, GAUGE)
     sequence = choose_sequence(metric, asked.start, now)
-    first, last = touching(sequence, asked, now)
+    first, last = buckets_touching(sequence, asked, now)
     cells = read_cells(reader, keys, name, sequence, suffix, first, last, now)
     before = None if cells else last_before(reader, keys, name, sequence, suffix, first, now)
     return reading_of(metric, list(cells.values()), before)
@@ -182,7 +188,7 @@ def series_point(
 
     def point(begins: float, ends: float) -> Number | None:
         nonlocal seen  # points come in the order of time, so what was last seen carries on
-        first, last = touching(sequence, TimeRange(begins, ends), now)
+        first, last = buckets_touching(sequence, TimeRange(begins, ends), now)
         near = [cells[bucket] for bucket in range(first, last + 1) if bucket in cells]
         reading = reading_of(metric, near, seen)
         seen = near[-1] if near else seen

@@ -65,7 +65,7 @@ class LimitOperations(ScopedOperations):
         plan = make_plan(conditions, bucket_count, algorithm)
         where = self._where(prefix, namespace, at)
         if type(operations) is list and len(operations) == 1:
-            only = admission.try_only(self._tx, plan, operations[0], where)
+            only = admission.try_single(self._tx, plan, operations[0], where)
             if only is not None:
                 return only
         asked = admission.read_operations(plan, operations)

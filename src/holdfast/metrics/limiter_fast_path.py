@@ -55,7 +55,7 @@ class SingleHits:
         self._plan = plan
         self._namespace = namespace
         self._places: dict[str, tuple[ConditionKeys, Hit]] = {
-            name: (condition_keys[keys, condition], hit_of(condition))
+            name: (condition_keys[keys, condition], hit_function(condition))
             for name, condition in plan.conditions.items()
         }
 
@@ -94,7 +94,7 @@ def read_operation(plan: LimiterPlan, name: Any, entity: Any, amount: Any) -> Ch
 # --- the usual hit ----------------------------------------------------------------------------
 
 
-def hit_of(condition: CompiledCondition) -> Hit:
+def hit_function(condition: CompiledCondition) -> Hit:
     """Returns how one operation is tried under a condition."""
     if condition.algorithm in WITH_BURST:
         return _hit_arrival_time

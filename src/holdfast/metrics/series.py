@@ -40,17 +40,17 @@ def read_series(
         raise BadRange(
             f"`step` must be a number of seconds, at least {MIN_TIME_STEP}, not {shown(step)}"
         )
-    first, behind = int(asked.start / width), math.ceil(asked.end / width)
-    if behind - first > MAX_SERIES_POINTS:
+    first, end_bucket = int(asked.start / width), math.ceil(asked.end / width)
+    if end_bucket - first > MAX_SERIES_POINTS:
         raise BadRange(
-            f"the series has {behind - first} points, at most {MAX_SERIES_POINTS} are allowed",
+            f"the series has {end_bucket - first} points, at most {MAX_SERIES_POINTS} are allowed",
             hint="Use a larger step.",
         )
-    whole = TimeRange(first * width, min(behind * width, now))
+    whole = TimeRange(first * width, min(end_bucket * width, now))
     point = _point(reader, keys, name, metric, sequence, suffix, whole, value, now)
     values: list[Number | None] = []
     partial: list[bool] = []
-    for number in range(first, behind):
+    for number in range(first, end_bucket):
         begins, ends = number * width, (number + 1) * width
         known = now - sequence.hard_expiry <= begins < now
         values.append(point(begins, ends) if known else None)

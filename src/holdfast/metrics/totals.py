@@ -126,7 +126,7 @@ def first_visible(sequence: Sequence, now: float) -> int:
     return bucket
 
 
-def touching(sequence: Sequence, asked: TimeRange, now: float) -> tuple[int, int]:
+def buckets_touching(sequence: Sequence, asked: TimeRange, now: float) -> tuple[int, int]:
     """Returns the first and the last bucket that overlap the range.
 
     A range that ends now includes the bucket that begins now, so that it has the newest counts.

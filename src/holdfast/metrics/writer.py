@@ -236,8 +236,8 @@ def _common_bucket(metric: Metric, at: float) -> tuple[float, float]:
     """Returns begin and end of the time around `at` in which every sequence keeps its bucket."""
     begin, end = 0.0, math.inf
     for sequence in metric.sequences:
-        first, behind = _edges(sequence.time_step, at)
-        begin, end = max(begin, first), min(end, behind)
+        first, last = _edges(sequence.time_step, at)
+        begin, end = max(begin, first), min(end, last)
     return begin, end
 
 

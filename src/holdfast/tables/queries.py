@@ -316,19 +316,19 @@ def bounds(element: Element, predicate: Predicate, prefix: bytes) -> tuple[bytes
     """Returns the range of keys for which all operators hold, in the element's order."""
     begin, end = prefix_range(prefix)
     for operator, operand in predicate:
-        point, behind = prefix_range(prefix + element.component(operand))
+        point, point_end = prefix_range(prefix + element.component(operand))
         if element.desc:
             operator = _TURNED[operator]
         if operator == "ge":
             begin = max(begin, point)
         elif operator == "gt":
-            begin = max(begin, behind)
+            begin = max(begin, point_end)
         elif operator == "le":
-            end = min(end, behind)
+            end = min(end, point_end)
         elif operator == "lt":
             end = min(end, point)
         else:
-            begin, end = max(begin, point), min(end, behind)
+            begin, end = max(begin, point), min(end, point_end)
     return begin, end
 
 

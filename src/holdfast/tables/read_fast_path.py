@@ -118,5 +118,5 @@ def _bounded_by_text(operator: str, prefix: bytes, point: bytes) -> tuple[bytes,
         return point, prefix_range(prefix)[1]
     if operator == "lt":
         return prefix, point
-    behind = prefix_range(point)[1]
-    return (behind, prefix_range(prefix)[1]) if operator == "gt" else (prefix, behind)
+    point_end = prefix_range(point)[1]
+    return (point_end, prefix_range(prefix)[1]) if operator == "gt" else (prefix, point_end)

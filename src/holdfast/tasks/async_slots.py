@@ -13,7 +13,7 @@ class AsyncSlot:
     """Runs one task at a time on the event loop; a function that is not async gets a thread."""
 
     kind = "async"
-    goes_on = False
+    continues = False
 
     def __init__(self, name: str, number: int, done: Done, loop: EventLoop) -> None:
         self.name = name

@@ -255,7 +255,7 @@ class Attempt:
         try:
             if self._runtime.middleware:
                 return (yield from self._within_middleware(is_async))
-            return (yield from self._called(is_async))
+            return (yield from self._call_task(is_async))
         except BaseException as error:
             return self.outcome_of(error)
         finally:
@@ -270,7 +270,7 @@ class Attempt:
                         context = each.before(self.run)
                         if context is not None:
                             contexts.enter_context(context)
-                    outcome = yield from self._called(is_async)
+                    outcome = yield from self._call_task(is_async)
                 except BaseException as error:
                     outcome = self.outcome_of(error)
                     raise
@@ -294,7 +294,7 @@ class Attempt:
             except Exception:
                 _log.exception("middleware %r failed after job %s", each, self.job.id)
 
-    def _called(self, is_async: bool) -> Flow:
+    def _call_task(self, is_async: bool) -> Flow:
         assert self.task is not None
         kinds = self.task.parameters.kinds
         if "tx" in kinds:
@@ -304,7 +304,7 @@ class Attempt:
         value = self._call({})
         if inspect.isawaitable(value):
             value = yield self.run.awaitable_of(value)
-        return self._returned(value)
+        return self._outcome_of_value(value)
 
     def _call(self, given: dict[str, Any]) -> Any:
         assert self.task is not None
@@ -323,7 +323,7 @@ class Attempt:
 
         def work(tx: Tx) -> Outcome:
             self.run.reset()
-            outcome = self._returned(self._call({"tx": tx}))
+            outcome = self._outcome_of_value(self._call({"tx": tx}))
             report = self.report(outcome)
             if report is None or report.what != "complete":
                 raise _Undone(outcome)
@@ -349,7 +349,7 @@ class Attempt:
         value = self._call({"batch": batch})
         if inspect.isawaitable(value):
             value = yield value
-        outcome = self._returned(value)
+        outcome = self._outcome_of_value(value)
         report = self.report(outcome)
         if report is None or report.what != "complete":
             return outcome
@@ -379,7 +379,7 @@ class Attempt:
 
     # --- the outcome for the job ------------------------------------------------------------------
 
-    def _returned(self, value: Any) -> Outcome:
+    def _outcome_of_value(self, value: Any) -> Outcome:
         assert self.task is not None
         if self.run.is_lost:
             return Outcome(what="lost", error=self.run.stopped)

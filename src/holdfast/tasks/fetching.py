@@ -104,8 +104,8 @@ class Fetcher:
         self.free: deque[Slot] = deque(slots)
         self.running = 0
         self.wake: float | None = None  # seconds, after which a queue may have a job
-        going_on = sum(1 for slot in slots if slot.goes_on)
-        self.prefetched = Prefetched(prefetch, going_on, lock_seconds=lock_seconds)
+        continuing = sum(1 for slot in slots if slot.continues)
+        self.prefetched = Prefetched(prefetch, continuing, lock_seconds=lock_seconds)
         self._jobs = jobs
         self._queues = queues
         self._name = name  # that holds the jobs which wait for a slot
@@ -120,8 +120,8 @@ class Fetcher:
 
         Returns the job that the slot should run next, if the slot continues by itself.
         """
-        job = self.prefetched.next() if finished.slot.goes_on else None
-        finished.goes_on = job is not None
+        job = self.prefetched.next() if finished.slot.continues else None
+        finished.continues = job is not None
         self._finished.append(finished)
         if job is None or len(self.prefetched) == self._low:
             self.ready.set()
@@ -190,7 +190,7 @@ class Fetcher:
         reports, self._unsent = self._unsent, []
         while self._finished:
             finished = self._finished.popleft()
-            if not finished.goes_on:
+            if not finished.continues:
                 self.running -= 1
                 self.free.append(finished.slot)
             if finished.report is not None:

@@ -116,13 +116,13 @@ def error_text(error: BaseException) -> str:
 def failure_text(error: BaseException) -> str:
     """Returns an exception with its traceback, from the task's own code on."""
     try:
-        lines = traceback.format_exception(type(error), error, _own(error.__traceback__))
+        lines = traceback.format_exception(type(error), error, _task_frames(error.__traceback__))
     except Exception:  # a `__str__` that raises, or a chain that is too deep
         return error_text(error)
     return _cut("".join(lines))
 
 
-def _own(trace: TracebackType | None) -> TracebackType | None:
+def _task_frames(trace: TracebackType | None) -> TracebackType | None:
     """Returns the traceback without the frames of Holdfast that lead to the task."""
     found = trace
     while found is not None and found.tb_frame.f_code.co_filename.startswith(_HOLDFAST):

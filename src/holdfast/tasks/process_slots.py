@@ -34,7 +34,7 @@ class ProcessSlot:
     """A child process that runs one job at a time, and is replaced when it ends."""
 
     kind = "process"
-    goes_on = False
+    continues = False
 
     def __init__(
         self,
@@ -90,10 +90,10 @@ class ProcessSlot:
 
     def _serve(self) -> None:
         while (attempt := self._given.take()) is not None:
-            self._done(self._run_there(attempt))
+            self._done(self._run_in_child(attempt))
         self._end_child()
 
-    def _run_there(self, attempt: Attempt) -> Finished:
+    def _run_in_child(self, attempt: Attempt) -> Finished:
         begun = time.monotonic()
         try:
             child = self._ready_child()

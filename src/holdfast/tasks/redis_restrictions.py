@@ -14,7 +14,7 @@ __all__ = ["check_redis_restrictions"]
 def check_redis_restrictions(tasks: "Tasks") -> None:
     """Raises `BadTask` for tasks and schedules that the script does not support."""
     for task in tasks:
-        for what in _asked(task):
+        for what in _unsupported(task):
             raise BadTask(
                 f"task {task.name} asks for {what}, and this worker is on a Redis with a script",
                 hint="Move the jobs with `holdfast jobs import`, or let a worker on a store run "
@@ -27,7 +27,7 @@ def check_redis_restrictions(tasks: "Tasks") -> None:
         )
 
 
-def _asked(task: "AnyTask") -> list[str]:
+def _unsupported(task: "AnyTask") -> list[str]:
     """Returns the features of the task that the script lacks."""
     kinds = task.parameters.kinds
     asked = {

@@ -23,7 +23,7 @@ _log: Final = logging.getLogger("holdfast.tasks")
 class Finished:
     """The end of a run: its slot is free, and `report` is to be sent to the store."""
 
-    __slots__ = ("attempt", "goes_on", "outcome", "report", "slot")
+    __slots__ = ("attempt", "continues", "outcome", "report", "slot")
 
     def __init__(
         self, slot: "Slot", attempt: Attempt, outcome: Outcome | None, report: Report | None
@@ -32,7 +32,7 @@ class Finished:
         self.attempt = attempt
         self.outcome = outcome
         self.report = report
-        self.goes_on = False  # the slot has begun another run already
+        self.continues = False  # the slot has begun another run already
 
 
 Done = Callable[[Finished], Attempt | None]  # returns the next run of a slot that asks for it
@@ -42,7 +42,7 @@ class Slot(Protocol):
     """One place where a run happens, under its own worker name."""
 
     kind: str  # "thread", "async" or "process"
-    goes_on: bool  # whether it begins the run that `Done` returns, without another `start`
+    continues: bool  # whether it begins the run that `Done` returns, without another `start`
 
     @property
     def name(self) -> str:
@@ -71,7 +71,7 @@ class ThreadSlot:
     """A thread that runs one attempt after the other; it waits for async tasks."""
 
     kind = "thread"
-    goes_on = True
+    continues = True
 
     def __init__(self, name: str, number: int, done: Done) -> None:
         self.name = name

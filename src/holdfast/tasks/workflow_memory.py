@@ -50,7 +50,7 @@ from holdfast.tasks.workflow_verbs import (
     Verb,
     drive,
     drive_async,
-    false_verb,
+    return_false,
 )
 
 __all__ = ["WorkflowMemory"]
@@ -119,7 +119,7 @@ class WorkflowMemory:
         called = function.function if isinstance(function, Task) else function
         return self._begin(
             name_of(function),
-            lambda number, known: self._stepped(
+            lambda number, known: self._step_verb(
                 number,
                 known,
                 name_of(function),
@@ -134,7 +134,7 @@ class WorkflowMemory:
         """Remembers a value that would differ in each run, such as a time or a random number."""
         return self._begin(
             name,
-            lambda number, known: self._stepped(number, known, name, make, annotation, 0, None),
+            lambda number, known: self._step_verb(number, known, name, make, annotation, 0, None),
         )
 
     def transact(
@@ -144,34 +144,34 @@ class WorkflowMemory:
         name = name_of(function)
         return self._begin(
             name,
-            lambda number, known: self._transacted(number, known, name, function, args, kwargs),
+            lambda number, known: self._transact_verb(number, known, name, function, args, kwargs),
         )
 
     def sleep(self, seconds: float) -> Any:
         """Ends the run for `seconds`."""
-        return self._begin("sleep", lambda number, known: self._slept(number, known, seconds))
+        return self._begin("sleep", lambda number, known: self._sleep_verb(number, known, seconds))
 
     def wait(self, signal: str, timeout: float | None, default: Any) -> Any:
         """Ends the run until a signal comes."""
         return self._begin(
             f"wait {signal}",
-            lambda number, known: self._waited(number, known, signal, timeout, default),
+            lambda number, known: self._wait_verb(number, known, signal, timeout, default),
         )
 
     def gather(self, calls: Sequence[TaskCall[Any]], return_errors: bool) -> Any:
         """Ends the run until child jobs are settled, and returns their results."""
         return self._begin(
-            "gather", lambda number, known: self._gathered(number, known, calls, return_errors)
+            "gather", lambda number, known: self._gather_verb(number, known, calls, return_errors)
         )
 
     def version(self, name: str) -> Any:
         """Returns whether the workflow takes the new path: it had not passed this place before."""
         known = self._known.get(self._next)
         if known is not None and known.name != f"version {name}":
-            return self._driven(false_verb())
+            return self._run_verb(return_false())
         return self._begin(
             f"version {name}",
-            lambda number, known: self._stepped(
+            lambda number, known: self._step_verb(
                 number, known, f"version {name}", lambda: True, bool, 0, None
             ),
         )
@@ -197,7 +197,7 @@ class WorkflowMemory:
                 f"step {number} of workflow {self._job.id} was {known.name!r} in an earlier run, "
                 f"and is {name!r} now"
             )
-        return self._driven(verb(number, known))
+        return self._run_verb(verb(number, known))
 
     def _keep_caught(self, asker: Any) -> None:
         """Remembers failed steps whose error was caught: the branch that called one asks for
@@ -213,12 +213,12 @@ class WorkflowMemory:
     def _raise_later(self, failed: Step) -> None:
         self._raised.append((self._asked_by.get(failed.number), failed))
 
-    def _driven(self, verb: Verb) -> Any:
+    def _run_verb(self, verb: Verb) -> Any:
         return drive_async(verb) if self._is_async else drive(verb)
 
     # --- the logic of each verb -------------------------------------------------------------------
 
-    def _stepped(
+    def _step_verb(
         self,
         number: int,
         known: Step | None,
@@ -250,7 +250,7 @@ class WorkflowMemory:
         yield CallStore(lambda: self._remember(step))
         return value
 
-    def _transacted(
+    def _transact_verb(
         self,
         number: int,
         known: Step | None,
@@ -308,7 +308,7 @@ class WorkflowMemory:
             raise
         return value
 
-    def _slept(self, number: int, known: Step | None, seconds: float) -> Verb:
+    def _sleep_verb(self, number: int, known: Step | None, seconds: float) -> Verb:
         if known is not None and known.ended:
             return None
         now = self._clock()
@@ -321,7 +321,7 @@ class WorkflowMemory:
         return None
         yield  # a generator, as all verbs are
 
-    def _waited(
+    def _wait_verb(
         self, number: int, known: Step | None, signal: str, timeout: float | None, default: Any
     ) -> Verb:
         if known is not None and known.ended:
@@ -343,7 +343,7 @@ class WorkflowMemory:
         yield CallStore(lambda: self._remember(done))
         return default
 
-    def _gathered(
+    def _gather_verb(
         self,
         number: int,
         known: Step | None,

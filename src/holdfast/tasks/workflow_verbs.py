@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from holdfast.errors import BadTask
 
-__all__ = ["CallFunction", "CallStore", "Verb", "drive", "drive_async", "false_verb"]
+__all__ = ["CallFunction", "CallStore", "Verb", "drive", "drive_async", "return_false"]
 
 
 class CallFunction(NamedTuple):
@@ -67,7 +67,7 @@ async def drive_async(verb: Verb) -> Any:
         return end.value
 
 
-def false_verb() -> Verb:
+def return_false() -> Verb:
     """Returns False, for a version that the workflow does not have."""
     return False
     yield  # a generator, as all verbs are

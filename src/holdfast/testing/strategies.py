@@ -179,6 +179,6 @@ def _containers(
 
 def _matching(expression: str, max_len: int | None) -> st.SearchStrategy[str]:
     pattern = LinearPattern(expression)
-    most = pattern.most_letters if max_len is None else min(max_len, pattern.most_letters)
+    most = pattern.max_letters if max_len is None else min(max_len, pattern.max_letters)
     drawn = st.from_regex(expression, fullmatch=True, alphabet=_LETTERS)
     return drawn.filter(lambda text: len(text) <= most and bool(pattern.fullmatch(text)))

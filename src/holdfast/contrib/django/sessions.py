@@ -52,10 +52,10 @@ class SessionStore(SessionBase):
         seconds = float(self.get_expiry_age())
 
         def work(rows: RowsTx) -> None:
-            is_there = rows.get(key) is not None
-            if must_create and is_there:
+            exists = rows.get(key) is not None
+            if must_create and exists:
                 raise CreateError
-            if not must_create and not is_there:
+            if not must_create and not exists:
                 raise UpdateError
             rows.put(key, data, seconds)
 
