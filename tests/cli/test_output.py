@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import holdfast
+from holdfast.cli.output import Output
 from holdfast.jobs import NewJob
 from tests.cli.conftest import Command
 from tests.cli.running import environment
@@ -145,6 +146,7 @@ def on_a_terminal(*words: str, columns: int = 100) -> str:
     return written.decode()
 
 
+WORDS = "3 waiting, 0 running, 0 scheduled, 0 stalled, paused for a while"
 LONG_ID = "an-id-that-is-longer-than-a-narrow-terminal-" + "x" * 60
 
 
@@ -158,6 +160,31 @@ def test_no_terminal_is_too_narrow_for_an_id(folder: Path) -> None:
         )
         assert LONG_ID in written
         assert "…" not in written
+
+
+@pytest.mark.parametrize(
+    ("columns", "lines"),
+    [
+        (
+            60,
+            ["emails  3 waiting, 0 running, 0 scheduled, 0 stalled, paused", "        for a while"],
+        ),
+        (30, ["queue: emails", f"state: {WORDS}"]),
+    ],
+)
+def test_text_in_the_last_column_is_broken_between_words(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    columns: int,
+    lines: list[str],
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+
+    Output(is_json=False).table(("queue", "state"), [("emails", WORDS)])
+
+    written = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out).splitlines()
+    assert written[-2:] == lines
 
 
 def test_numbers_are_to_the_right_and_wide_characters_are_counted() -> None:

@@ -38,6 +38,7 @@ __all__ = [
 F = TypeVar("F", bound=Callable[..., Any])
 
 JSON_HELP: Final = "Print the result, and errors, as JSON."
+_MIN_TEXT_COLUMNS: Final = 30  # a narrower column of text is hard to read
 _NO_BREAK: Final = "\N{NO-BREAK SPACE}"
 PIPE_CLOSED: Final = 141  # as a shell reports a program that wrote to a pipe nobody reads
 FOUND: Final = 3  # the exit code of a command that ran, and found something wrong
@@ -127,8 +128,11 @@ class Output:
     def table(
         self, heads: Sequence[str], rows: Sequence[Sequence[Any]], *, empty: str = ""
     ) -> None:
-        """Prints rows in columns, numbers to the right; where a terminal is too narrow, a line for
-        each cell, so that nothing is cut. Without rows, prints the remark `empty` instead."""
+        """Prints rows in columns, numbers to the right; without rows, the remark `empty` instead.
+
+        Where a terminal is too narrow, text in the last column is broken between words. If that is
+        not enough, each cell gets its own line, so that nothing is cut.
+        """
         if empty and not rows:
             self.note(empty)
             return
@@ -139,8 +143,13 @@ class Output:
             heads
         )
         if sys.stdout.isatty() and sum(widths) + 2 * (len(widths) - 1) > terminal_width():
-            self._listed(heads, words)
-            return
+            room = terminal_width() - sum(widths[:-1]) - 2 * (len(widths) - 1)
+            texts = [row[-1] for row in words]
+            if are_numbers[-1] or not _can_be_wrapped(texts, room):
+                self._listed(heads, words)
+                return
+            widths[-1] = room
+            words = [line for row in words for line in _wrapped(row, room)]
         lines = [
             "  ".join(map(_padded, row, widths, are_numbers)).rstrip()
             for row in [list(heads), *words]
@@ -301,6 +310,19 @@ def _columns(character: str) -> int:
 
 def _are_numbers(column: Sequence[Any]) -> bool:
     return all(isinstance(each, int | float) and not isinstance(each, bool) for each in column)
+
+
+def _can_be_wrapped(texts: Sequence[str], room: int) -> bool:
+    """Returns whether texts fit into a column of `room`, broken between words."""
+    longest = max((cell_width(word) for text in texts for word in text.split()), default=0)
+    return longest <= room >= _MIN_TEXT_COLUMNS
+
+
+def _wrapped(row: Sequence[str], room: int) -> list[list[str]]:
+    """Returns the lines of a row whose last cell is broken between words."""
+    first, *others = textwrap.wrap(row[-1], room, break_on_hyphens=False) or [""]
+    before = [""] * (len(row) - 1)
+    return [[*row[:-1], first], *([*before, other] for other in others)]
 
 
 def _padded(cell: str, width: int, is_number: bool) -> str:
