@@ -94,15 +94,16 @@ class Tx(View):
     def _renewed(self) -> "Tx":
         """Returns the layers for the next transaction in the same buffer of a group.
 
-        Creating them takes a tenth of a small transaction. Jobs can be renewed, and metrics hold
-        nothing of a transaction; the other layers are created again when they are used.
+        Creating them takes a tenth of a small transaction. Jobs can be renewed, events renew
+        themselves with each call, and metrics hold nothing of a transaction; the other layers are
+        created again when they are used.
         """
         layers = self.__dict__
         if len(layers) == _WITH_ONE_LAYER:
             if "jobs" in layers:
                 layers["jobs"]._renew()
                 return self
-            if "metrics" in layers:
+            if "metrics" in layers or "events" in layers:
                 return self
         return Tx(self._tx, self._shared)
 

@@ -15,7 +15,7 @@ from holdfast.events.ingestion import (
     AnyEvent,
     DryRunEnqueue,
     Enqueue,
-    Ingestion,
+    Ingestions,
     remove_id,
 )
 from holdfast.events.reads import (
@@ -104,9 +104,8 @@ class Events:
         settings: Settings | None = None,
     ) -> None:
         self._tx = tx
-        self._enqueue = enqueue
-        self._enqueue_dry_run = enqueue_dry_run
         self._settings = settings
+        self._ingestions = Ingestions(tx, settings, enqueue, enqueue_dry_run)
 
     # --- schemas ---------------------------------------------------------------------------------
 
@@ -203,7 +202,7 @@ class Events:
         Reads 1 key, and reads and writes 1 key for each target key; each 32nd write to a set, and
         each write to a large set or board, 2 or 3 more.
         """
-        return self._ingestion(schema).send(event)
+        return self._ingestions.send(event, schema)
 
     @operation(judged_alone=True, addressed="events")
     def send_many(self, events: Sequence[AnyEvent], schema: str | None = None) -> SendManyReply:
@@ -212,7 +211,7 @@ class Events:
         A failed event does not affect the others. A key that several events write is read and
         written once. Reads 1 key, and reads and writes 1 key for each target key.
         """
-        return self._ingestion(schema).send_many(events)
+        return self._ingestions.begin(schema).send_many(events)
 
     @operation(reads=True, addressed="event")
     def explain(self, event: AnyEvent, schema: str | None = None) -> Explanation:
@@ -487,11 +486,6 @@ class Events:
             return getattr(self, operation)(**arguments)
         except TypeError as error:
             raise BadInput(f"the query for {operation} does not fit: {error}") from None
-
-    def _ingestion(self, schema: str | None = None) -> Ingestion:
-        return Ingestion(
-            self._tx, self._settings, self._enqueue, self._enqueue_dry_run, schema=schema
-        )
 
     def _reads(self) -> Reads:
         return Reads(self._tx, self._settings)

@@ -158,6 +158,11 @@ class RecordWriter(RecordCache):
         self._begun: list[tuple[str, bytes]] = []
         self._decoded = _decoded_of(tx.space)
 
+    def renew(self) -> None:
+        """Prepares for the next call after `finish`: the time may be another one by now."""
+        self.now_ms = expiry.to_ms(self.tx.now)
+        self.some_expire = False
+
     def records(self, keys: list[bytes]) -> list[KeyRecord]:
         """Returns the record of each key; one that is as an earlier call left it is not decoded."""
         cached, get = self._records, self.get
@@ -295,7 +300,7 @@ class RecordWriter(RecordCache):
         """Writes all changed records and publishes which keys they are."""
         self.flush()
         self._decoded.keep(self._records)
-        self._records = {}
+        self._records, self._beside = {}, {}
         if self._changed or self._changed_sets:
             notices = partial(_notices, self._changed, self._changed_sets, self.tx.space)
             self._changed, self._changed_sets = {}, []
