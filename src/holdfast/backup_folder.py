@@ -207,7 +207,7 @@ def _remove_unfinished(folder: Path) -> None:
             path.rmdir()
 
 
-# --- those of too much ---------------------------------------------------------------------------
+# --- retention ----------------------------------------------------------------------------------
 
 
 def kept(backups: Sequence[DatedBackup], rules: Sequence[Keep]) -> set[str]:

@@ -46,7 +46,8 @@ class Runner(Protocol):
         ...
 
     def transact(self, work: Callable[[Transaction], T], kind: str = "") -> T:
-        """Runs `work` as a transaction; works of the same `kind` read alike."""
+        """Runs `work` as a transaction. `kind` names its operation: calls of one kind read
+        alike."""
         ...
 
     def view(self) -> AbstractContextManager[Reader]:

@@ -232,7 +232,7 @@ def _dropped() -> UnknownSpace:
     return UnknownSpace("this space has been dropped")
 
 
-# --- an entry's way ---------------------------------------------------------------------------
+# --- handling entries ------------------------------------------------------------------------
 
 
 def _call(remover: Remover, tx: Transaction, entry: Due) -> bool:

@@ -15,14 +15,14 @@ from uuid import UUID
 
 import msgspec
 
-__all__ = ["Unfit", "encode", "unfit_in"]
+__all__ = ["JsonProblem", "encode", "json_problem_in"]
 
 encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder().decode
 _PLAIN: Final = (str, bool, int, type(None))
 
 
-class Unfit(NamedTuple):
+class JsonProblem(NamedTuple):
     """A part of some data that JSON can't represent: what it is, where, and what to write."""
 
     what: str
@@ -33,49 +33,49 @@ class Unfit(NamedTuple):
         return f"{self.path} is {self.what}"
 
 
-def unfit_in(value: Any, name: str, *, by_parts: bool = False) -> Unfit | None:
+def json_problem_in(value: Any, name: str, *, by_parts: bool = False) -> JsonProblem | None:
     """Returns the first part of `value` that would come back as something else, if there is one.
 
     With `by_parts` it looks at each part, and never decodes all of them in one call. A tuple may
     come back as a list, and an enumeration's member that is a text or a number as that.
 
-    >>> print(unfit_in({"seen": [{1, 2}]}, "data"))
+    >>> print(json_problem_in({"seen": [{1, 2}]}, "data"))
     data["seen"][0] is a set
-    >>> unfit_in({"at": (1, 2.5), "ok": None}, "data")
+    >>> json_problem_in({"at": (1, 2.5), "ok": None}, "data")
     """
     try:
         if not by_parts and _decode(encode(value)) == value:  # the usual case, and faster
             return None
     except (TypeError, ValueError, RecursionError):
         pass  # found below, with its path
-    return _first_unfit(value, name)
+    return _first_problem(value, name)
 
 
-def _first_unfit(value: Any, path: str) -> Unfit | None:
+def _first_problem(value: Any, path: str) -> JsonProblem | None:
     if isinstance(value, _PLAIN):
         return None
     if isinstance(value, float):
         if isfinite(value):
             return None
-        return Unfit(f"the float {value}", path, "JSON has no such number; put None there")
+        return JsonProblem(f"the float {value}", path, "JSON has no such number; put None there")
     if isinstance(value, dict):
         for key, part in value.items():
             if not isinstance(key, str):
-                return _unfit_key(key, path)
-            if (found := _first_unfit(part, f"{path}[{_quoted(key)}]")) is not None:
+                return _key_problem(key, path)
+            if (found := _first_problem(part, f"{path}[{_quoted(key)}]")) is not None:
                 return found
         return None
     if isinstance(value, list | tuple):
         for place, part in enumerate(value):
-            if (found := _first_unfit(part, f"{path}[{place}]")) is not None:
+            if (found := _first_problem(part, f"{path}[{place}]")) is not None:
                 return found
         return None
-    return Unfit(_named(value), path, _advice(value))
+    return JsonProblem(_named(value), path, _advice(value))
 
 
-def _unfit_key(key: Any, path: str) -> Unfit:
+def _key_problem(key: Any, path: str) -> JsonProblem:
     advice = "keys of JSON objects are texts; write str(key), or a list of pairs"
-    return Unfit(f"a dict with the key {key!r:.40}, {_named(key)}", path, advice)
+    return JsonProblem(f"a dict with the key {key!r:.40}, {_named(key)}", path, advice)
 
 
 def _quoted(key: str) -> str:
@@ -110,3 +110,8 @@ def _advice(value: Any) -> str:
     if dataclasses.is_dataclass(value):
         return "put `dataclasses.asdict(value)` there"
     return "put a dict, a list, a text, a number, a bool or None there"
+
+
+# Their former names, which programs may import.
+Unfit = JsonProblem
+unfit_in = json_problem_in

@@ -130,7 +130,7 @@ class SpaceRunner:
         return self._engine.view(space=self.prefix, guard=self._guard)
 
     def short_view(self) -> AbstractContextManager[Reader]:
-        """Returns the same for a thread that must not be held up; it may raise `TooLong`."""
+        """Like `view`, for a thread that must not be blocked; it may raise `TooLong`."""
         return self._engine.short_view(space=self.prefix, guard=self._guard)
 
     def read(self, work: Callable[[Reader], T], kind: str = "") -> T:
@@ -170,7 +170,8 @@ class NewSpaceRunner(SpaceRunner):
             self._become(self._create())
 
     def try_to_create(self) -> None:
-        """Like `create`, for one transaction of a group: its own work raises what went wrong."""
+        """Like `create`, for one transaction of a group: an error is raised by the transaction's
+        own work."""
         try:
             self.create()
         except Exception as error:

@@ -118,14 +118,14 @@ class Space:
         name: str,
         prefix: bytes,
         shared: Shared | None = None,
-        home: "Store | None" = None,
+        store: "Store | None" = None,
         runner: SpaceRunner | None = None,
     ) -> None:
         self.name = name
         self._engine = engine
         self._shared = shared or Shared()
         self._runner = runner or SpaceRunner(engine, prefix)
-        self._home = home
+        self._store = store
 
     @property
     def prefix(self) -> bytes:
@@ -187,7 +187,7 @@ class Space:
         """Returns the administration of this space and its store."""
         from holdfast.admin import StoreAdmin
 
-        return StoreAdmin(self._home or Store(self._engine), self, self._runner)
+        return StoreAdmin(self._store or Store(self._engine), self, self._runner)
 
     @Once
     def aio(self) -> "AsyncStoreSpace":
@@ -197,8 +197,8 @@ class Space:
         """
         from holdfast.async_store import AsyncStoreSpace
 
-        home = self._home or Store(self._engine)
-        return AsyncStoreSpace(home.aio.runs, self.name, self)
+        store = self._store or Store(self._engine)
+        return AsyncStoreSpace(store.aio.runs, self.name, self)
 
     # --- transactions -----------------------------------------------------------------------------
 
@@ -244,13 +244,13 @@ class Space:
 
 
 def short_view(space: Space) -> AbstractContextManager[View]:
-    """Opens a view for a server's event loop, which must not be held up: a long read may raise
+    """Opens a view for a server's event loop, which must not be blocked: a long read may raise
     `TooLong`, and has to run again in a thread."""
     return LayersView(space._runner.short_view(), space._shared)
 
 
 class Store(Space):
-    """An open store: the space "default", and the way to all other spaces."""
+    """An open store: the space "default", and access to all other spaces."""
 
     keeps_admin = False  # whether users are changed over the network; set by a server
     server: "Server | None" = None  # the server that has opened the store
@@ -261,7 +261,7 @@ class Store(Space):
         self._maintenance_lock = threading.Lock()
         refuse_half_a_copy(engine)
         prefix = find_or_create(engine, DEFAULT_SPACE)
-        super().__init__(engine, DEFAULT_SPACE, prefix, home=self)
+        super().__init__(engine, DEFAULT_SPACE, prefix, store=self)
 
     @Once
     def aio(self) -> "AsyncStore":

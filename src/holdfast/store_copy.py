@@ -22,7 +22,7 @@ from holdfast.keys import after, pack, prefix_range, unpack
 from holdfast.limits import COPIED_BYTES_PER_STEP, COPIED_KEYS_PER_STEP
 from holdfast.spaces import COPYING, DIRECTORY, refuse_half_a_copy
 
-__all__ = ["COPY_ENDED", "Copied", "Phase", "Side", "copy"]
+__all__ = ["COPY_ENDED", "CopyResult", "Phase", "StoreDigest", "copy"]
 
 COPY_ENDED: Final = "copy.ended"  # a notice in the directory of the target
 Phase: TypeAlias = Literal["copy", "verify"]  # what a copy is doing
@@ -31,15 +31,15 @@ Progress: TypeAlias = Callable[[Phase, int], None]
 _Pairs: TypeAlias = list[tuple[bytes, bytes]]
 
 
-class Side(msgspec.Struct, frozen=True, kw_only=True):
+class StoreDigest(msgspec.Struct, frozen=True, kw_only=True):
     """The number of pairs of a store, and the digest of all of them."""
 
     keys: int
     digest: str
 
 
-class Copied(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of a copy. Both sides have the same `keys` and `digest`."""
+class CopyResult(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of a copy. Source and target have the same `keys` and `digest`."""
 
     keys: int
     digest: str
@@ -54,7 +54,7 @@ def copy(
     *,
     name: str,
     progress: Progress = lambda phase, keys: None,
-) -> Copied:
+) -> CopyResult:
     """Makes `target` the same as `source`, and verifies that it is. `name` is what errors and the
     mark call the source.
 
@@ -71,9 +71,9 @@ def copy(
         with source.view(space=space) as reader:
             put, gone = _copy_space(reader, target, space, progress)
             written, removed = written + put, removed + gone
-            expected, found = _side(reader, space, None), Side(keys=0, digest="")
+            expected, found = _digest_of(reader, space, None), StoreDigest(keys=0, digest="")
             with target.view(space=space) as copied:
-                found = _side(copied, space, progress)
+                found = _digest_of(copied, space, progress)
             if found != expected:
                 raise StoreDamaged(
                     f"the copy of space {unpack(space)[0]} differs from {name}: "
@@ -89,7 +89,7 @@ def copy(
         )
     target.transact(_end, space=DIRECTORY)
     target.checkpoint()
-    return Copied(
+    return CopyResult(
         keys=keys,
         digest=digest.hexdigest()[:32],
         written=written,
@@ -177,18 +177,23 @@ def _batches(reader: Reader, begin: bytes, end: bytes) -> Iterator[tuple[_Pairs,
     yield batch, True
 
 
-def _side(reader: Reader, space: bytes, progress: Progress | None) -> Side:
-    """Reads one side of a space in order."""
+def _digest_of(reader: Reader, space: bytes, progress: Progress | None) -> StoreDigest:
+    """Reads a space in order, and returns the number of its pairs and their digest."""
     digest = blake2b(digest_size=16)
-    keys = told = 0
+    keys = reported = 0
     for key, value in reader.scan(*prefix_range(space)):
         if key == COPYING:
             continue
         digest.update(b"%d %d " % (len(key), len(value)) + key + value)
         keys += 1
-        if progress is not None and keys - told == COPIED_KEYS_PER_STEP:
-            progress("verify", keys - told)
-            told = keys
+        if progress is not None and keys - reported == COPIED_KEYS_PER_STEP:
+            progress("verify", keys - reported)
+            reported = keys
     if progress is not None:
-        progress("verify", keys - told)
-    return Side(keys=keys, digest=digest.hexdigest())
+        progress("verify", keys - reported)
+    return StoreDigest(keys=keys, digest=digest.hexdigest())
+
+
+# Their former names, which programs may import.
+Side = StoreDigest
+Copied = CopyResult

@@ -26,17 +26,17 @@ _ARRAY: Final = re.compile(rb"\*(\d{1,20})\r\n")
 _BULK: Final = re.compile(rb"\$(\d{1,20})\r\n")
 _BEGUN: Final = re.compile(rb"[*$]\d{0,20}\r?\Z")  # a header whose rest is still to come
 _HTTP: Final = re.compile(rb"[A-Z]+ \S+ HTTP/\d")
-_TLS: Final = 0x16  # the first byte of a greeting in TLS
+_TLS: Final = 0x16  # the first byte of a TLS handshake
 _STAR: Final = 0x2A
 _PAIR: Final = b"*2"  # begins a command of two words
-SMALL_BYTES: Final = 4_096  # of a command that is read at one glance
+SMALL_BYTES: Final = 4_096  # of a command that is read in one step
 _PARSED_BYTES: Final = 128 * 1024  # of a packet that hiredis reads
 _LARGE_ARRAY: Final = re.compile(rb"\*\d{4}")
 _LARGE_OTHER: Final = re.compile(rb"[%~>|]\d{4}")  # maps, sets, pushes and attributes
-_END: Final = b"*0\r\n"  # an empty array: read as one only if all before it was whole
+_END: Final = b"*0\r\n"  # an empty array: read as one only if everything before it is complete
 _COUNTS: Final = {b"*%d" % count: count for count in range(1, 33)}  # the headers of small commands
 _MANY_WORDS: Final = 32  # that are still missing, before they are read as a run
-_SHORT_RUN: Final = 16  # words: what is written otherwise is looked at closely
+_SHORT_RUN: Final = 16  # words; a shorter run is read word by word
 _RUN_BYTES: Final = 65_536  # of a run
 _WORD_BYTES: Final = 6  # that a word has at least: `$0`, and two line breaks
 _LARGE_WORD: Final = 65_536  # bytes that are not copied twice
@@ -67,13 +67,13 @@ class CommandReader:
         self.max_bytes = MAX_REQUEST_BYTES  # of one command
         self.stops_early = False  # after a command, if more follows: `max_bytes` may change then
         self.has_stopped = False
-        # What came last is not a command, or too large to be one: nothing can follow.
+        # Set when the last data is not a command, or too large to be one: nothing can follow.
         self.error: BadFrame | RequestTooLarge | None = None
         self._argument_bytes = argument_bytes or {}
         self._parser = hiredis.Reader()
         self._glance_bytes = min([_PARSED_BYTES, *self._argument_bytes.values()])
         self._held = bytearray()  # what is not complete yet
-        self._wanted = 0  # bytes that must be held before it is worth another look
+        self._wanted = 0  # bytes that must be held before parsing continues
         self._words: Command = []  # of a command that is not complete yet
         self._missing = 0  # words of it that are still to come
         self._size = 0  # bytes of it so far
@@ -90,11 +90,11 @@ class CommandReader:
 
     @property
     def awaited(self) -> int:
-        """Bytes that are missing of a word: until they have come, there is nothing to parse."""
+        """Bytes that are missing of a word: until they arrive, there is nothing to parse."""
         return max(0, self._wanted - len(self._held)) if self._held else 0
 
     def release(self) -> Iterator[None]:
-        """Forgets what has come of a command, in steps; nothing can follow."""
+        """Releases the received part of a command, in steps; nothing can follow."""
         self._held = bytearray()
         words, self._words, self._missing = self._words, [], 0
         while words:
@@ -205,14 +205,14 @@ class CommandReader:
         self._words, self._missing, self._size = [], count, 0
 
     def _read_words(self, data: bytes, at: int) -> tuple[int, bool]:
-        """Takes the words of a command; says whether they are all there."""
+        """Takes the words of a command; returns whether it is complete."""
         words = self._words
         is_run = self._missing > _MANY_WORDS
         while self._missing:
             if is_run and words:
                 before = self._missing
                 at = self._read_run(data, at)
-                is_run = before - self._missing >= _SHORT_RUN  # to try again would only cost
+                is_run = before - self._missing >= _SHORT_RUN  # trying again would only cost time
             header = _BULK.match(data, at)
             if header is None:
                 return _unfinished(data, at, "$"), False
@@ -255,7 +255,7 @@ class CommandReader:
         return at
 
     def _check_size(self, size: int) -> None:
-        """Refuses a word of `size` bytes when it is announced, before any of it has come."""
+        """Refuses a word of `size` bytes when it is announced, before any of it has arrived."""
         if self._size + size > self.max_bytes:
             raise RequestTooLarge(f"message too large: a command may have {self.max_bytes} bytes")
         most = self._argument_bytes.get(self._words[0].upper(), size) if self._words else size
@@ -349,7 +349,7 @@ def _written(commands: list[Command]) -> bytes:
 
 
 def _unfinished(data: bytes, at: int, expected: str) -> int:
-    """Raises, in the words of Redis, unless what begins here can still become a header."""
+    """Raises, with the message of Redis, unless the data can still become a header."""
     if len(data) > at and not _BEGUN.match(data, at):
         first = data[at : at + 1].decode("latin-1")
         if first != expected:
@@ -430,7 +430,7 @@ def double(number: float, protocol: int) -> bytes:
 
 
 def text_of(word: bytes) -> str:
-    """Returns a word as text; bytes that are no text survive on their way there and back."""
+    """Returns a word as text; bytes that are not UTF-8 survive the round trip."""
     return word.decode("utf-8", "surrogateescape")
 
 
@@ -443,7 +443,7 @@ def null(protocol: int) -> bytes:
 
 
 def array(items: Iterable[bytes]) -> bytes:
-    """Returns an array of replies that are written already."""
+    """Returns an array of replies that are already encoded."""
     parts = list(items)
     return b"".join((b"*%d\r\n" % len(parts), *parts))
 

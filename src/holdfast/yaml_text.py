@@ -101,7 +101,7 @@ def _check_events(text: str) -> None:
 
 
 def _check_size(root: yaml.Node) -> None:
-    """Refuses a tree that is without end or too large once its aliases are unfolded."""
+    """Refuses a tree that is infinite or too large once its aliases are expanded."""
     sizes: dict[int, tuple[int, int]] = {}  # of finished nodes: nodes and levels
     path: set[int] = set()
     stack = [root]
@@ -171,7 +171,7 @@ def scalar(node: yaml.ScalarNode) -> Any:
 
 
 def load(content: str | bytes) -> Any:
-    """Plain data: mappings with text keys, lists, texts, numbers, bools, None and moments."""
+    """Plain data: mappings with text keys, lists, texts, numbers, bools, None and datetimes."""
     root = compose(content)
     return None if root is None else _plain(root)
 

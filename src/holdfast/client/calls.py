@@ -25,7 +25,7 @@ from holdfast.errors import (
     Unreachable,
     error_from_wire,
 )
-from holdfast.json_data import unfit_in
+from holdfast.json_data import json_problem_in
 from holdfast.limits import MAX_REQUEST_BYTES
 
 T = TypeVar("T")
@@ -215,7 +215,7 @@ def _events_encoder(call: Call[Any]) -> Encode:
             attributes = getattr(event, "attributes", None)
             if isinstance(event, dict):
                 attributes = event.get("attributes")
-            if attributes and unfit_in(attributes, "") is not None:
+            if attributes and json_problem_in(attributes, "") is not None:
                 return encode_exactly(values)
         return encode(values)
 

@@ -1,4 +1,4 @@
-"""The contract of every engine, and all that the rest of Holdfast knows of one.
+"""The contract of every engine, and all that the rest of Holdfast knows about engines.
 
 An engine is an ordered map from bytes to bytes with serializable, durable transactions. It sees
 bytes and knows no layer. A *space* is a key prefix: a transaction names the space that it runs in
@@ -80,7 +80,7 @@ class Transaction(Reader, Protocol):
     def put_all(self, pairs: dict[bytes, bytes], *, checked: bool = False) -> None:
         """Puts every pair, in less time than a `put` for each takes.
 
-        With `checked` the caller answers for what `put` would check: keys and values are bytes, of
+        With `checked` the caller guarantees what `put` would check: keys and values are bytes, of
         a few kilobytes at most, and every key begins with the space.
         """
         ...
@@ -129,11 +129,11 @@ class Outcome(msgspec.Struct, Generic[T], frozen=True):
 
 
 class NotBegun(Exception):
-    """A work raises it, or a kind of it, before it has read or written anything."""
+    """Raised by a transaction that has neither read nor written anything; so may be a subclass."""
 
 
 class TooLong(BaseException):
-    """A read or a transaction takes longer than the calling thread may be held up; it runs again in
+    """A read or a transaction takes longer than the calling thread may be blocked; it runs again in
     another one. No layer catches it."""
 
 
@@ -234,7 +234,7 @@ class Engine(Protocol):
     def short_view(
         self, *, space: bytes = b"", guard: Guard | None = None
     ) -> AbstractContextManager[Reader]:
-        """Like `view`, for a thread that must not be held up: it may raise `TooLong` when much was
+        """Like `view`, for a thread that must not be blocked: it may raise `TooLong` when much was
         read. If so, the view has the attributes `left`, the bytes that may be read until then, and
         `spent`, a function that raises it and can be replaced by one that returns how many bytes
         more may be read; and the method `spend`, by which a layer counts what a value was expanded
@@ -250,15 +250,15 @@ class Engine(Protocol):
         kind: str = "",
     ) -> T:
         """Runs `work` on a view and returns its result. If reads are round trips, `work` may run
-        more than once, first on remembered values. Works of the same `kind` read alike: how the
-        last one read tells what to fetch for the next."""
+        more than once, first on remembered values. `kind` names the operation. Calls of one kind
+        read alike, so an engine may prefetch what the last one read."""
         ...
 
     def transact(
         self, work: Callable[[Transaction], T], *, space: bytes = b"", kind: str = ""
     ) -> T:
         """Runs `work` and returns its result once all its writes are durable; if it raises,
-        nothing was written. Works of the same `kind` read alike, as for `read`."""
+        nothing was written. `kind` names the operation, as for `read`."""
         ...
 
     def transact_many(
@@ -283,9 +283,9 @@ class Engine(Protocol):
     def try_transact_many(
         self, works: Sequence[Callable[[Transaction], Any]], *, spaces: Sequence[bytes]
     ) -> list[Outcome[Any]] | None:
-        """Like `transact_many`, for a thread that must not be held up: None, and nothing was
-        written, if it would wait for another thread or take more than a few milliseconds, the sync
-        of a log apart. An engine may always decline."""
+        """Like `transact_many`, for a thread that must not be blocked. Returns None, and has
+        written nothing, if it would wait for another thread or take more than a few milliseconds
+        besides the sync of a log. An engine may always decline."""
         ...
 
     def subscribe(
@@ -316,8 +316,7 @@ class Engine(Protocol):
         ...
 
     def backup(self, target: "Path") -> Backup:
-        """Writes a consistent copy that opens as a store, verifies it, and says what is
-        in it."""
+        """Writes a consistent copy that opens as a store, verifies it, and returns its content."""
         ...
 
     def check(self) -> list[str]:

@@ -245,8 +245,10 @@ def open_file(path: Path, flags: int = os.O_RDWR | os.O_CREAT) -> int:
 
 
 def read_small(path: Path) -> bytes:
-    """Returns a file beside the data. Of one that has grown by damage, however large, only so much
-    that its checksum is wrong."""
+    """Reads a small file beside the data, up to a limit.
+
+    A file that damage has made longer is cut there, and fails its checksum.
+    """
     with path.open("rb") as file:
         return file.read(MAX_SIDE_FILE_BYTES)
 

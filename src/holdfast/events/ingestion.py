@@ -32,7 +32,7 @@ from holdfast.events.records import (
 from holdfast.events.schema import Handler, read_handlers
 from holdfast.events.scope import encoded
 from holdfast.events.times import Calendar, labels, to_event_ms
-from holdfast.json_data import unfit_in
+from holdfast.json_data import json_problem_in
 from holdfast.limits import MAX_BATCH_EVENTS, MAX_EVENT_ID_BYTES
 
 __all__ = [
@@ -300,7 +300,7 @@ def _meant(given: Any) -> str:
 def _refuse_wrong_attributes(given: Any) -> None:
     """Raises `InvalidEvent` for an attribute of a type that events can't carry."""
     attributes = given.get("attributes") if isinstance(given, Mapping) else None
-    unfit = None if attributes is None else unfit_in(attributes, "attributes")
+    unfit = None if attributes is None else json_problem_in(attributes, "attributes")
     if unfit is not None:
         raise InvalidEvent(
             f"this is not an event: {unfit}",

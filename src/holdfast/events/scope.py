@@ -9,7 +9,7 @@ from holdfast.engine.contract import random_bytes
 from holdfast.errors import InvalidEvent
 from holdfast.events.records import Event
 from holdfast.events.times import Calendar, labels
-from holdfast.json_data import unfit_in
+from holdfast.json_data import json_problem_in
 
 __all__ = [
     "QUOTED_AT",
@@ -170,7 +170,7 @@ def _text(name: str, value: object) -> bytes:
 
 
 def _wrong_attribute(name: str, value: object) -> InvalidEvent:
-    found = unfit_in(value, "it")
+    found = json_problem_in(value, "it")
     advice = "" if found is None else f" {found.advice[0].upper()}{found.advice[1:]}."
     return InvalidEvent(
         f"the attribute {name!r} holds {found.what if found else type(value).__name__}",

@@ -10,7 +10,7 @@ import msgspec
 from holdfast.bounded_cache import BoundedCache
 from holdfast.errors import BadArgument, JobTooLarge
 from holdfast.jobs.records import Tag
-from holdfast.json_data import unfit_in
+from holdfast.json_data import json_problem_in
 from holdfast.limits import (
     MAX_JOB_DATA_BYTES,
     MAX_JOB_DATA_DEPTH,
@@ -148,7 +148,7 @@ def _encoded_text(text: str) -> bytes:
 
 def check_json(value: Any, argument: str = "data", *, by_parts: bool = False) -> None:
     """Refuses data that would not survive JSON: a datetime, for example, would return as text."""
-    unfit = unfit_in(value, argument, by_parts=by_parts)
+    unfit = json_problem_in(value, argument, by_parts=by_parts)
     if unfit is not None:
         raise BadArgument(
             f"{unfit}, which JSON can't represent",

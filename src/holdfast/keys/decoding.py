@@ -17,8 +17,8 @@ from holdfast.limits import MAX_TUPLE_DEPTH
 _U = TypeVar("_U", bound=UUID)
 Reader: TypeAlias = Callable[[bytes, int], tuple[Any, int]]
 
-# All that a reader raises when it meets bytes that `pack` does not make. That a key ends too soon
-# shows as an IndexError or a struct.error, and costs a whole key nothing to find out.
+# The exceptions of readers on bytes that `pack` does not make. A key that ends too soon raises an
+# IndexError or a struct.error, so a complete key pays for no check.
 MALFORMED: Final = (ValueError, IndexError, ArithmeticError, struct.error)
 
 
@@ -146,7 +146,7 @@ def _read_time_uuid(data: bytes, at: int) -> tuple[TimeUUID, int]:
 
 
 def _uuid(kind: type[_U], raw: bytes) -> _U:
-    # A quarter of the constructor's cost, which checks again what is right in a key.
+    # A quarter of the cost of the constructor, whose checks a key need not repeat.
     uuid = _new(kind)
     _set(uuid, "int", int.from_bytes(raw, "big"))
     _set(uuid, "is_safe", _UNKNOWN)

@@ -116,7 +116,7 @@ def _by_time(uuid: UUID) -> bytes:
     return raw[6:8] + raw[4:6] + raw[:4] + raw[8:]
 
 
-# --- the four that layers pack all day --------------------------------------------------------
+# --- fast paths for the usual types ---------------------------------------------------------
 
 
 def pack_str(text: str) -> bytes:
@@ -139,7 +139,7 @@ def pack_bytes(data: bytes) -> bytes:
 
 def pack_int(number: int) -> bytes:
     """Like `pack(number)`, but faster. The type is not checked."""
-    if -_TABLED < number < _TABLED:
+    if -_TABLE_SIZE < number < _TABLE_SIZE:
         return _INTS[number]
     size = (number.bit_length() + 7) >> 3
     if size <= 8:
@@ -193,15 +193,15 @@ _pack_float: Final = struct.Struct(">Bd").pack
 # int becomes the complement of its magnitude by adding it to as many bytes ff.
 _POSITIVE: Final = [(0x37 + size) << (8 * size) for size in range(9)]
 _NEGATIVE: Final = [((0x21 - size) << (8 * size)) - 1 for size in range(9)]
-_TABLED: Final = 1_024  # ints nearer to 0 than this are looked up
+_TABLE_SIZE: Final = 1_024  # ints nearer to 0 than this are looked up
 
 
 def _tabled_ints() -> list[bytes]:
     """0 and up, then the lowest up to -1, so that a negative index finds its own number."""
     small = [0x20 + number for number in range(24)]
     one_byte = [_POSITIVE[1] + number for number in range(24, 256)]
-    two_bytes = [_POSITIVE[2] + number for number in range(256, _TABLED)]
-    below_one_byte = [_NEGATIVE[2] + number for number in range(1 - _TABLED, -255)]
+    two_bytes = [_POSITIVE[2] + number for number in range(256, _TABLE_SIZE)]
+    below_one_byte = [_NEGATIVE[2] + number for number in range(1 - _TABLE_SIZE, -255)]
     below_zero = [_NEGATIVE[1] + number for number in range(-255, 0)]
     return [
         number.to_bytes((number.bit_length() + 7) >> 3, "big")

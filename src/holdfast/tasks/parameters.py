@@ -15,7 +15,7 @@ import msgspec
 
 from holdfast.error_text import WRONG_TYPE
 from holdfast.errors import BadTask, BadTaskArgument
-from holdfast.json_data import unfit_in
+from holdfast.json_data import json_problem_in
 from holdfast.store import Tx
 from holdfast.tasks.run import HEADER, Run
 from holdfast.tasks.values import from_plain, to_plain
@@ -114,7 +114,7 @@ class TaskParameters:
         if type(value) in _SCALARS and type(value) in parameter.classes:
             return value
         if parameter.annotation is Any:
-            unfit = unfit_in(value, parameter.name)
+            unfit = json_problem_in(value, parameter.name)
             if unfit is not None:
                 raise BadTaskArgument(
                     f"{self._task}: {unfit}, and has no annotation",
@@ -127,7 +127,7 @@ class TaskParameters:
             from_plain(plain, parameter.annotation)  # or its run would fail
         except (TypeError, ValueError, NotImplementedError, RecursionError) as error:
             raise self._refusal(parameter.name, _msgspec_reason(error, parameter.name)) from None
-        unfit = unfit_in(plain, parameter.name)
+        unfit = json_problem_in(plain, parameter.name)
         if unfit is not None:
             raise BadTaskArgument(f"{self._task}: {unfit}", hint=unfit.advice)
         return plain

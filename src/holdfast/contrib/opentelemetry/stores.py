@@ -36,7 +36,7 @@ class TracedSpace(Space):
     def of(cls, space: Space, tracing: Tracing) -> "TracedSpace":
         """Returns a space of a traced store."""
         traced = cls(
-            space._engine, space.name, space.prefix, space._shared, space._home, space._runner
+            space._engine, space.name, space.prefix, space._shared, space._store, space._runner
         )
         traced._tracing = tracing
         return traced
@@ -74,8 +74,8 @@ class TracedSpace(Space):
     @Once
     def aio(self) -> "AsyncStoreSpace":
         """The layers for programs that `await`."""
-        home: Any = self._home
-        return TracedAsyncSpace(home.aio.runs, self.name, self)
+        store: Any = self._store
+        return TracedAsyncSpace(store.aio.runs, self.name, self)
 
     def transact(self, work: Callable[[Tx], T]) -> T:
         """Runs `work(tx)`, in one span, and returns its result once it is durable."""

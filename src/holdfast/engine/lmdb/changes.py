@@ -5,9 +5,9 @@
     tail      `Changes` as msgpack, its bytes as a number of 32 bits
     checksum  BLAKE2b of all before, 32 bytes
 
-Every one is a difference to its base, never to another difference: two files are all that a restore
-needs. By pairs and not by pages, since LMDB writes a whole page for each pair that has changed, and
-the way down to it: with 1 % of 300,000 pairs changed, pages are 17.4 MB and pairs 0.7 MB.
+Every incremental backup is a difference from its base, never from another one: a restore needs two
+files. It holds pairs, not pages: LMDB rewrites a whole page for each changed pair, and the pages
+above it. With 1 % of 300,000 pairs changed, the pages are 17.4 MB and the pairs 0.7 MB.
 """
 
 import os

@@ -1,12 +1,11 @@
 """Runs and commits the transactions of a group, for the leader of the group.
 
-In memory, where LMDB may get a commit later (overlay.py), or in one LMDB transaction. In both
-cases each transaction of a group writes into a buffer of its own, so that one that raises is
-dropped and the others are not disturbed; in memory, a group that was given together first tries
-with one buffer for all.
+A group is committed in memory, if LMDB may get it later (overlay.py), or in one LMDB transaction.
+Either way each transaction writes into its own buffer: if one raises, only its buffer is dropped.
+In memory, a group that one caller has passed first tries one buffer for all of it.
 
-The engine's turns may run a group's work again if Ctrl-C strikes. So its callers are told what
-became of it by the very step that makes it sure, and after that nothing may raise.
+After Ctrl-C, group commit may run a group's work again. So the step that makes a commit final also
+publishes its outcome to the callers, and nothing after that step may raise.
 """
 
 from collections.abc import Callable, Iterator, Sequence

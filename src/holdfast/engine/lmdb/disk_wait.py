@@ -2,12 +2,13 @@
 
 A process releases the lease as soon as its record is appended, so that others run and append while
 it waits. One process at a time syncs, and that covers what all of them have appended before: the
-others find it done when it is their turn. Nobody is told of a commit, and no view shows it, before
-the disk has it. A transaction that has built on what the disk lacked waits too, even if it has only
-read, or failed.
+others find it done when it is their turn. No commit is acknowledged, and no view shows it, before
+it is on disk. A transaction that has read an unsynced commit waits too, even if it only reads, or
+fails.
 
-If a sync fails, nobody knows what the disk has. Then all that was appended is brought into LMDB's
-file, in one commit; if that fails too, it is taken back, and all who wait for it get the error.
+If a sync fails, nobody knows what is on disk. Then one LMDB commit writes everything that was
+appended into LMDB's file; if that fails too, the records are withdrawn, and every waiting caller
+gets the error.
 """
 
 import errno

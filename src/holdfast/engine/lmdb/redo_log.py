@@ -9,15 +9,15 @@ page 1      the end of the records, as of a moment ago
 after it   records: length, checksum and mark, then the writes of one group of transactions, and
             its notices if other processes may hear them
 
-In interval mode the file is mapped into memory: a record is in the system's hands as soon as it is
-copied there, without a system call, and the death of the process takes nothing away. In commit mode
-a record is written and synced, and survives the machine too. There it begins on a page of its own,
-so that no later write touches a page that holds what was acknowledged.
+In interval mode the file is mapped into memory: a record that was copied there, without a system
+call, survives a crash of the process. In commit mode a record is written and synced, and survives a
+crash of the machine too. There each record begins on a new page, so that no later write touches a
+page that holds an acknowledged record.
 
-A last record that is not whole is one in whose middle its writer was stopped: nobody was told of
-it. A bad one that others follow, or that is before the noted end, is damage, and so is a log that
-is missing although the file `redo-state` names it. Then the store is not opened, as commits would
-be lost without a word.
+An incomplete last record is one whose writer was stopped in the middle; it was never acknowledged.
+An invalid record that others follow, or that is before the noted end, is damage. So is a missing
+log that the file `redo-state` names. Then the store is not opened, as commits would be lost
+silently.
 """
 
 import errno

@@ -1,4 +1,4 @@
-"""Views that count what they read: for a thread that must not be held up, or hold up others.
+"""Views that count what they read: for a thread that must not be blocked, or block others.
 
 Most reads of a server run on its event loop, and what one will read is not known before. So the
 view of the loop counts: large values by their bytes, and the pairs of a scan. A read that gets too
@@ -68,8 +68,8 @@ class ShortReads(LmdbView):
 
 
 class ShortUnflushedView(UnflushedView):
-    """The same for a view that also reads unflushed commits: it counts those, the view below the
-    others."""
+    """Counts what a view with unflushed commits reads: it counts these commits, and the view below
+    counts the rest."""
 
     __slots__ = ()
 

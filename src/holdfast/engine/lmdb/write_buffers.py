@@ -100,7 +100,7 @@ class TransactionBuffer(WriteBuffer):
         self.later_notices = NO_LATER_NOTICES
 
     def run(self, work: Callable[[Any], Any]) -> Outcome[Any]:
-        """Runs a work on this buffer. If it fails, the buffer may hold a part of its writes."""
+        """Runs `work` on this buffer. If it fails, the buffer may hold a part of its writes."""
         try:
             return Outcome(result=work(self))
         except (KeyboardInterrupt, lmdb.Error):
