@@ -1,4 +1,4 @@
-"""Qless commands that look."""
+"""Qless commands that read."""
 
 from typing import TYPE_CHECKING, Any, Final
 

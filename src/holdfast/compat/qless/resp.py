@@ -3,10 +3,10 @@
 There is no Lua here. A script is recognised by what it says, its hash is remembered together with
 the dialect that it speaks, and a call of it is a command of `holdfast.compat.qless`.
 
-All users of a store share what is remembered: that a hash means a dialect is true for everyone. So
-nobody can take it from others: `SCRIPT FLUSH` makes its own connection forget, and for everyone it
-is done by those alone who may administer the jobs of all spaces. When as many are remembered as may
-be, further ones are remembered for the connection that loads them.
+All users of a store share the remembered hashes, since a hash means the same dialect for everyone.
+`SCRIPT FLUSH` therefore affects its own connection only, unless its user may administer the jobs of
+all spaces. Once `MAX_SCRIPTS` are remembered, each further one is remembered by the connection that
+loads it.
 
 Where scripts live, in the directory of the store (space 0):
 
