@@ -240,6 +240,8 @@ MAX_STRETCHES: Final = 10_000
 MAX_QUERY_PLANS: Final = 64  # remembered for a table: the orders in which queries name its columns
 # of one put, update or delete: other writers wait for it, about 2 s
 MAX_CHANGED_ENTITIES: Final = 100_000
+# of the entities that one call selects to change them, and of what it writes: both are in memory
+MAX_CHANGED_BYTES: Final = 256 * 1024 * 1024
 # of a table: its entities refer to these lists instead of repeating the names; each call reads them
 MAX_NAME_LISTS: Final = 16
 MAX_NAME_LIST_BYTES: Final = 2_048  # of all names in the lists of a table
@@ -279,7 +281,8 @@ MAX_EVENT_KEY_BYTES: Final = 4_096  # a key is the prefix of all its rows
 MAX_EVENT_VALUE_BYTES: Final = 8_192  # a small set is read and written whole
 MAX_EVENT_ID_BYTES: Final = 256  # every id is kept for the dedup window
 MAX_EVENT_MS: Final = 2**42  # the year 2109: a time fits into 6 bytes of 7 bits
-MAX_EVENT_WRITES: Final = 100_000  # of one event: other writers wait for it
+MAX_EVENT_WRITES: Final = 100_000  # of one event, all handlers together: other writers wait for it
+MAX_EVENT_HANDLERS: Final = 100  # that an event carries itself: they are parsed with each event
 MAX_BATCH_EVENTS: Final = 10_000  # in one transaction, for which other writers wait
 EVENTS_PER_STREAM_STEP: Final = 1_000  # events of a stream in one transaction
 MAX_BATCH_RECORDS: Final = 10_000  # records of a batch held in memory before they are written

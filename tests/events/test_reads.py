@@ -291,7 +291,7 @@ def test_what_is_no_duration_is_no_window(store: Store, last: Any) -> None:
 def test_reads_that_take_long_together_are_refused(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.events.reads.MAX_BATCH_SECONDS", 0.0)
+    monkeypatch.setattr("holdfast.call_time.MAX_BATCH_SECONDS", 0.0)
 
     with pytest.raises(BatchTooLong, match="Ask for fewer in one call"):
         store.events.read(["#a", "#b"])

@@ -21,10 +21,11 @@ from holdfast.entities.records import (
     write_record,
     write_table,
 )
+from holdfast.entities.selections import SEVERAL_CALLS
 from holdfast.entities.table_access import IndexAccess, TableAccess, access_to
 from holdfast.errors import DuplicateKey, RequestTooLarge
 from holdfast.keys import pack_int, prefix_range
-from holdfast.limits import MAX_CHANGED_ENTITIES, MAX_NOTICE_CHANGES
+from holdfast.limits import MAX_CHANGED_BYTES, MAX_CHANGED_ENTITIES, MAX_NOTICE_CHANGES
 
 EXPIRY_KIND: Final = "entities.expired"  # the subject is a table's full name
 Changes: TypeAlias = list[tuple[str, str, int, tuple[str, ...]]]  # each like a `Changed`
@@ -33,12 +34,13 @@ Changes: TypeAlias = list[tuple[str, str, int, tuple[str, ...]]]  # each like a 
 class EntityWriter:
     """Writes to one table, within one operation. Nothing is complete before `finish`."""
 
-    __slots__ = ("_changes", "_entries", "_size", "access", "tx")
+    __slots__ = ("_bytes", "_changes", "_entries", "_size", "access", "tx")
 
     def __init__(self, tx: Transaction, access: TableAccess) -> None:
         self.tx = tx
         self.access = access
         self._size = 0
+        self._bytes = 0  # of the entities that were written
         # By index: 1 for an entry that came, -1 for one that went, 0 for one that did both.
         self._entries: dict[int, dict[bytes, int]] = {}
         self._changes: Changes = []
@@ -124,14 +126,20 @@ class EntityWriter:
             self.tx.put(key, write_table(msgspec.structs.replace(table, name_lists=lists)))
             self.access = access_to(self.tx, self.access.name)
             stored = self.access.name_lists.write(version, expires, properties)
-        return stored or write_entity(version, expires, properties)
+        stored = stored or write_entity(version, expires, properties)
+        self._bytes += len(stored)
+        if self._bytes > MAX_CHANGED_BYTES and self._changes:
+            raise RequestTooLarge(
+                f"the call would write more than {MAX_CHANGED_BYTES} bytes", hint=SEVERAL_CALLS
+            )
+        return stored
 
     def _changed(self, id: str, op: str, version: int, names: tuple[str, ...]) -> None:
         self._changes.append((id, op, version, names))
         if len(self._changes) > MAX_CHANGED_ENTITIES:
             raise RequestTooLarge(
                 f"more than {MAX_CHANGED_ENTITIES} entities would change in one call",
-                hint="Change them in several calls: fewer entities, or filters for some of them.",
+                hint=SEVERAL_CALLS,
             )
 
     def finish(self) -> None:

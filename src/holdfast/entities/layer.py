@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from holdfast.call_time import CallTimer
 from holdfast.declarations import operation
 from holdfast.engine.contract import Reader, Transaction
 from holdfast.entities import deploys, selections, stats
@@ -36,13 +37,14 @@ from holdfast.entities.records import Stored
 from holdfast.entities.schema import Schema
 from holdfast.entities.selections import FoundEntities
 from holdfast.entities.table_access import TableAccess, access_to
-from holdfast.entities.updates import check_changes, update_entity
+from holdfast.entities.updates import check_changes, takes_long, update_entity
 from holdfast.error_text import shown
 from holdfast.errors import BadInput, BadQuery, IndexNotReady, InvalidTable
 from holdfast.keys import pack_str
 from holdfast.limits import DEFAULT_PAGE_ENTITIES, MAX_NOTICE_CHANGES
 
 _EVERYTHING: Final = (Filter(ID, ALL),)
+_FEWER: Final = "Split it: fewer queries, entities or changes in one call."
 
 
 class Entities(StoredModelCalls):
@@ -158,10 +160,11 @@ class Entities(StoredModelCalls):
             found = selections.find_all(tx, access, selection)
             selected = [(id, pack_str(id), old) for id, old in found.pairs()]
         writer, skipped = EntityWriter(tx, access), 0
+        timer = CallTimer("the update", _FEWER) if takes_long(steps) else None
         for id, id_part, old in selected:
             if if_version is not None:
                 check_version(access, id, old, if_version)
-            skipped += update_entity(writer, id, id_part, old, steps)
+            skipped += update_entity(writer, id, id_part, old, steps, timer)
         writer.finish()
         return Updated(len(selected), skipped)
 
@@ -196,7 +199,13 @@ class Entities(StoredModelCalls):
         """
         check_queries(len(queries))
         together = self if self._meter is not None else Entities(self._tx, selections.AnswerMeter())
-        return [together._execute(query) for query in queries]
+        timer = CallTimer("the queries", _FEWER)
+        replies: list[Reply] = []
+        for query in queries:
+            if replies:
+                timer.check()
+            replies.append(together._execute(query))
+        return replies
 
     # --- for mappers --------------------------------------------------------------------------
 
@@ -366,12 +375,20 @@ def _put_entity(entity: PutEntity | Mapping[str, Any]) -> PutEntity:
 def _entities(found: FoundEntities, properties: Sequence[str]) -> list[Entity]:
     if not properties:
         return [Entity(id, stored.properties, 0, stored.version) for id, stored in found.pairs()]
+    names = places(properties)
     return [
-        Entity(id, project(stored.properties, properties), 0, stored.version)
+        Entity(id, project(stored.properties, names), 0, stored.version)
         for id, stored in found.pairs()
     ]
 
 
-def project(properties: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    """Returns those of the named properties that are there."""
+def places(names: Iterable[str]) -> dict[str, int]:
+    """Returns the distinct names with their places, as `project` takes them."""
+    return {name: place for place, name in enumerate(dict.fromkeys(names))}
+
+
+def project(properties: dict[str, Any], names: Mapping[str, int]) -> dict[str, Any]:
+    """Returns those of the named properties that are there, in the order of their places."""
+    if len(names) > len(properties):  # a call may name many for entities that have few
+        names = dict.fromkeys(sorted(names.keys() & properties.keys(), key=names.__getitem__), 0)
     return {name: properties[name] for name in names if name in properties}

@@ -26,10 +26,18 @@ from holdfast.entities.messages import NO_LIMIT, NOT_COUNTED
 from holdfast.entities.name_lists import Readers, read_head
 from holdfast.entities.order import entry_part
 from holdfast.entities.table_access import TableAccess
-from holdfast.errors import AnswerTooLarge
+from holdfast.errors import AnswerTooLarge, RequestTooLarge
 from holdfast.expiry import to_ms
 from holdfast.keys import pack_int, pack_str, unpack
-from holdfast.limits import MAX_ANSWER_BYTES, VALUES_PER_SIZE_CHECK, WALKED_ENTRIES
+from holdfast.limits import (
+    MAX_ANSWER_BYTES,
+    MAX_CHANGED_BYTES,
+    MAX_CHANGED_ENTITIES,
+    VALUES_PER_SIZE_CHECK,
+    WALKED_ENTRIES,
+)
+
+SEVERAL_CALLS: Final = "Change them in several calls: fewer entities, or filters for some of them."
 
 _UNBOUNDED: Final = 2**63
 _READ_AHEAD: Final = 32  # entries of an index that are read at once where no one knows how many
@@ -105,11 +113,39 @@ class AnswerMeter:
             raise AnswerTooLarge(f"these entities have more than {MAX_ANSWER_BYTES} bytes")
 
 
+class ChangeMeter(AnswerMeter):
+    """Limits the entities that one call selects in order to change them."""
+
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def take(self, access: TableAccess, stored: Sequence[bytes]) -> None:
+        """Counts entities, and raises before there are too many of them in memory."""
+        self.count += len(stored)
+        self.size += sum(map(len, stored))
+        if self.count > MAX_CHANGED_ENTITIES:
+            raise RequestTooLarge(
+                f"more than {MAX_CHANGED_ENTITIES} entities would change in one call",
+                hint=SEVERAL_CALLS,
+            )
+        if self.size > MAX_CHANGED_BYTES and self.count > 1:
+            raise RequestTooLarge(
+                f"the entities to change have more than {MAX_CHANGED_BYTES} bytes",
+                hint=SEVERAL_CALLS,
+            )
+
+
 def find_all(reader: Reader, access: TableAccess, selection: Selection) -> FoundEntities:
     """Returns every entity of the selection once, in kept form, for callers that write it back."""
+    meter = ChangeMeter()
     if isinstance(selection, ByIds):
-        return load(reader, access, list(dict.fromkeys(selection.ids)), access.kept)
-    return find(reader, access, selection, access.kept, 0, NO_LIMIT, False)
+        ids = list(dict.fromkeys(selection.ids))
+        return load(reader, access, ids, access.kept, meter if len(ids) > 1 else None)
+    most = MAX_CHANGED_ENTITIES + 1
+    return find(reader, access, selection, access.kept, 0, most, False, meter)
 
 
 def count_all(reader: Reader, access: TableAccess, selection: Selection) -> int:

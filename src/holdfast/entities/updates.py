@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from operator import add, mul
 from typing import Any, Final
 
+from holdfast.call_time import CallTimer
 from holdfast.entities.entity_writer import EntityWriter
 from holdfast.entities.messages import (
     DEL,
@@ -69,13 +70,26 @@ def check_changes(changes: Sequence[Change]) -> list[Step]:
     return [_check(change) for change in changes]
 
 
+def takes_long(steps: Sequence[Step]) -> bool:
+    """Returns whether the steps may take longer than writing the entities: there are many, or they
+    copy a set, a list or a map each."""
+    return len(steps) > _FEW_STEPS or any(apply in _COPYING for apply, _, _ in steps)
+
+
 def update_entity(
-    writer: EntityWriter, id: str, id_part: bytes, old: Stored, steps: Sequence[Step]
+    writer: EntityWriter,
+    id: str,
+    id_part: bytes,
+    old: Stored,
+    steps: Sequence[Step],
+    timer: CallTimer | None,
 ) -> int:
     """Applies `steps` to an entity and writes it; returns how many did not fit their values."""
     entity = ChangedEntity(writer, old)
     for apply, name, value in steps:
         apply(entity, name, value)
+        if timer is not None:
+            timer.check()  # each step may copy a large set, list or map
         if entity.is_deleted:
             writer.remove(id, id_part, old, op="delete")
             return entity.skipped
@@ -160,11 +174,11 @@ def _document(op: str, value: Any) -> dict[str, Any]:
     return kept
 
 
-def _keys(op: str, value: Any) -> list[str]:
+def _keys(op: str, value: Any) -> frozenset[str]:
     keys = _items(op, value)
     if not all(type(key) is str for key in keys):
         raise BadChange(f"Invalid value for {op}: it takes a text or several")
-    return keys
+    return frozenset(keys)
 
 
 # --- what they do -----------------------------------------------------------------------------
@@ -255,7 +269,7 @@ def _put_into_map(entity: ChangedEntity, name: str, items: dict[str, Any]) -> No
         entity.skipped += 1
 
 
-def _take_from_map(entity: ChangedEntity, name: str, keys: list[str]) -> None:
+def _take_from_map(entity: ChangedEntity, name: str, keys: frozenset[str]) -> None:
     present = entity.properties.get(name)
     if type(present) is dict:
         entity.write(name, {key: item for key, item in present.items() if key not in keys})
@@ -270,6 +284,11 @@ def _append_to_list(entity: ChangedEntity, name: str, items: list[Any]) -> None:
     else:
         entity.skipped += 1
 
+
+_FEW_STEPS: Final = 10  # numbers and texts: together they take less time than the write
+_COPYING: Final = frozenset(
+    {_add_to_set, _take_from_set, _put_into_map, _take_from_map, _append_to_list}
+)
 
 # How the value of a change is checked, and what applies it.
 _OPERATIONS: Final[

@@ -13,6 +13,7 @@ from itertools import combinations
 from math import ceil, sqrt
 from typing import Final
 
+from holdfast.call_time import CallTimer
 from holdfast.errors import BadInput, CountersWithoutTimes
 from holdfast.events import distinct_counters, sets, sketch, timed_counters
 from holdfast.events.codec import KEPT, MIXED, PARTIAL, SCORED, WINDOWED, KeyRecord
@@ -28,11 +29,15 @@ _SKETCH_ERROR: Final = 0.0084
 
 
 def distinct(
-    cache: RecordCache, records: Sequence[KeyRecord], operation: SetOperation, since: int | None
+    cache: RecordCache,
+    records: Sequence[KeyRecord],
+    operation: SetOperation,
+    since: int | None,
+    timer: CallTimer | None,
 ) -> Distinct:
     """Returns how many different values all keys have together, in common, or only the first."""
     if since is not None or any(_has_times_only(record) for record in records):
-        return _distinct_since(cache, records, operation, -1 if since is None else since)
+        return _distinct_since(cache, records, operation, -1 if since is None else since, timer)
     incomplete = any(record.flags & MIXED for record in records)
     if len(records) == 1:
         size = _exact_size(cache, records[0])
@@ -135,10 +140,18 @@ def _from_unions(
 
 
 def _distinct_since(
-    cache: RecordCache, records: Sequence[KeyRecord], operation: SetOperation, since: int
+    cache: RecordCache,
+    records: Sequence[KeyRecord],
+    operation: SetOperation,
+    since: int,
+    timer: CallTimer | None,
 ) -> Distinct:
     second = since // 1_000
-    timed = [_values_since(cache, record, since).since(second) for record in records]
+    timed: list[TimedCounter] = []
+    for record in records:
+        timed.append(_values_since(cache, record, since).since(second))
+        if timer is not None:
+            timer.check()
     entries = [each.entries for each in timed]
     if all(each is not None for each in entries):
         found = _combine_sets([set(each or ()) for each in entries], operation)
@@ -148,6 +161,8 @@ def _distinct_since(
         merged = TimedCounter()
         for n in chosen:
             merged.merge(timed[n])
+            if timer is not None:
+                timer.check()
         return merged.count()
 
     return _from_unions(len(records), operation, union, timed_counters.STANDARD_ERROR)
@@ -181,7 +196,9 @@ def _without_times(record: KeyRecord) -> CountersWithoutTimes:
 # --- gross --------------------------------------------------------------------------------------
 
 
-def gross(cache: RecordCache, records: Sequence[KeyRecord], since: int | None) -> int:
+def gross(
+    cache: RecordCache, records: Sequence[KeyRecord], since: int | None, timer: CallTimer | None
+) -> int:
     """Returns how many values were added; a scored add that several keys have is one."""
     if since is None:
         if not any(record.flags & SCORED for record in records):
@@ -197,6 +214,8 @@ def gross(cache: RecordCache, records: Sequence[KeyRecord], since: int | None) -
         if record.flags & WINDOWED and not record.is_count:
             adds = timed_counters.read(cache.tx, cache.keys, record.key, timed_counters.ADDS)
             merged.merge(adds)
+            if timer is not None:
+                timer.check()
     if since is not None:
         merged = merged.since(since // 1_000)
     return round(merged.count()) + sum(record.gross for record in plain)
@@ -210,6 +229,7 @@ def keep_union(
     record: KeyRecord,
     sources: Sequence[KeyRecord],
     since: int | None,
+    timer: CallTimer | None,
     *,
     counts_members: bool = False,
 ) -> None:
@@ -221,6 +241,8 @@ def keep_union(
         for each in sources:
             moment = -1 if since is None else since
             merged.merge(_values_since(cache, each, moment, counts_members=counts_members))
+            if timer is not None:
+                timer.check()
         if since is not None:
             merged = merged.since(since // 1_000)
             record.flags |= PARTIAL

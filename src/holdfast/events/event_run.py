@@ -69,6 +69,7 @@ class EventRun:
         self._writes = KeyWrites(cache, at, event.score)
         self._jobs: list[tuple[CompiledHandler, dict[str, Any]]] = []
         self._empty_look_ups: list[Strings] = []
+        self._asked = 0  # the writes of all handlers so far
         self.skipped: list[Skipped] = []
         self.empty: list[EmptyLookUp] = []
         self.background: list[FanOutReport] = []
@@ -119,6 +120,13 @@ class EventRun:
             or sum(map(len, values)) > MAX_EVENT_VALUE_BYTES
         ):
             _check_sizes(keys, values)
+        self._asked += len(keys) * len(values)
+        if self._asked > MAX_EVENT_WRITES:
+            raise ExpandsTooFar(
+                f"expands to {self._asked} writes of all its handlers, "
+                f"the limit is {MAX_EVENT_WRITES}",
+                hint="Send several events, each with some of the values.",
+            )
         if self._empty_look_ups:
             self._report_empty(handler)
         if job is not None and (keys or not handler.targets):

@@ -8,9 +8,16 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from holdfast import expiry
+from holdfast.call_time import CallTimer
 from holdfast.engine.contract import Transaction
 from holdfast.error_text import did_you_mean, misfit
-from holdfast.errors import BadInput, HoldfastError, InvalidEvent, InvalidEventSchema
+from holdfast.errors import (
+    BadInput,
+    BatchTooLong,
+    HoldfastError,
+    InvalidEvent,
+    InvalidEventSchema,
+)
 from holdfast.events.deployment import deployed
 from holdfast.events.dry_run import DryRun
 from holdfast.events.event_fast_path import PlainRun, expansions_of
@@ -33,7 +40,7 @@ from holdfast.events.schema import Handler, read_handlers
 from holdfast.events.scope import encoded
 from holdfast.events.times import Calendar, labels, to_event_ms
 from holdfast.json_data import json_problem_in
-from holdfast.limits import MAX_BATCH_EVENTS, MAX_EVENT_ID_BYTES
+from holdfast.limits import MAX_BATCH_EVENTS, MAX_EVENT_HANDLERS, MAX_EVENT_ID_BYTES
 
 __all__ = [
     "ID_KIND",
@@ -68,6 +75,7 @@ class Ingestion:
     ) -> None:
         self.cache = RecordWriter(tx)
         self._tx = tx
+        self._timer: CallTimer | None = None
         self._enqueue = enqueue
         self._enqueue_dry_run = enqueue_dry_run
         self._given_settings = settings
@@ -87,6 +95,7 @@ class Ingestion:
         """Prepares for another call on the same transaction, or for the next transaction in the
         same buffer of a group. Only after a call that succeeded, and that named no schema."""
         self.cache.renew()
+        self._timer = None
         self._read_schemas()
 
     # --- calls -----------------------------------------------------------------------------------
@@ -109,17 +118,29 @@ class Ingestion:
             )
         errors: list[EventError] = []
         background: list[FanOutReport] = []
+        timer = self.timer
         for position, event in enumerate(events):
+            if position:
+                timer.check()
             try:
                 run = self.ingest(event)
                 if run is not None and run.background:
                     background += run.background
+            except BatchTooLong:
+                raise
             except HoldfastError as error:
                 errors.append(EventError(position=position, message=error.message))
             self.cache.write_out_if_many()
         self.cache.finish()
         accepted = len(events) - len(errors)
         return SendManyReply(accepted=accepted, errors=errors, background=background)
+
+    @property
+    def timer(self) -> CallTimer:
+        """Limits what the events of the call, or the handlers of an event, take together."""
+        if self._timer is None:
+            self._timer = CallTimer("the events", "Send fewer in one call, or with fewer handlers.")
+        return self._timer
 
     def _run(self, run: EventRun, plan: HandlerPlan) -> None:
         if plan.can_fail:
@@ -178,6 +199,11 @@ class Ingestion:
 
     def _with_event_handlers(self, found: HandlerPlan, own: list[dict[str, Any]]) -> HandlerPlan:
         """Returns the handlers of the schema, and after them those that the event carries."""
+        if len(own) > MAX_EVENT_HANDLERS:
+            raise InvalidEvent(
+                f"the event carries {len(own)} handlers, at most {MAX_EVENT_HANDLERS} fit",
+                hint="Deploy a schema with the handlers, or send several events.",
+            )
         try:
             if self.is_flux:
                 read = [_read_flux_event_handler(n, each) for n, each in enumerate(own)]
@@ -192,12 +218,14 @@ class Ingestion:
         return plan([*found.handlers, *compiled])._replace(plain=())
 
     def _run_guarded(self, run: EventRun, handlers: Sequence[CompiledHandler]) -> None:
+        timer = self.timer
         self.cache.begin()
         try:
             for handler in handlers:
                 step = run.resolve(handler)
                 if step is not None:
                     run.write(step)
+                timer.check()  # look-ups that find nothing take time, too
             if run.jobs > 1 and self._enqueue_dry_run is not None:
                 # If the second were refused, the first would be left in the job queue.
                 run.enqueue_jobs(self._enqueue_dry_run(DryRun(self._tx)))

@@ -16,6 +16,7 @@ from heapq import nlargest
 from math import ceil
 from typing import Final
 
+from holdfast.call_time import CallTimer
 from holdfast.events import board_rows, boards
 from holdfast.events.board_rows import Candidate
 from holdfast.events.codec import ORDERED, KeyRecord
@@ -27,7 +28,9 @@ _FIRST_STEP: Final = 64  # candidates that are read of each index at first, at l
 _ROUNDING: Final = 1e-9  # the relative rounding error of a sum of scores
 
 
-def merged(cache: RecordCache, records: Sequence[KeyRecord], k: int) -> list[Candidate]:
+def merged(
+    cache: RecordCache, records: Sequence[KeyRecord], k: int, timer: CallTimer | None
+) -> list[Candidate]:
     """Returns the `k` highest candidates of several boards together.
 
     A value that a board does not track may still have come up there, as often as the highest count
@@ -37,11 +40,13 @@ def merged(cache: RecordCache, records: Sequence[KeyRecord], k: int) -> list[Can
         return []
     decays = any(record.half_life_ms for record in records)
     parts = [_Board(cache, record, decays=decays) for record in records]
-    contenders = _contenders(parts, k)
+    contenders = _contenders(parts, k, timer)
     floors = sum(part.floor for part in parts)
     totals: dict[bytes, float] = {}
     errors: dict[bytes, float] = {}
     for part in parts:
+        if timer is not None:
+            timer.check()
         factor, floor = part.factor, part.floor
         for each in part.all() if contenders is None else part.of(contenders):
             value = each.value
@@ -101,7 +106,7 @@ class _Board:
         return found
 
 
-def _contenders(parts: Sequence[_Board], k: int) -> list[bytes] | None:
+def _contenders(parts: Sequence[_Board], k: int, timer: CallTimer | None) -> list[bytes] | None:
     """Returns the values that may be among the `k` highest; None if all boards have to be read."""
     most = sum(part.indexed for part in parts) // 2
     if not most:
@@ -113,6 +118,8 @@ def _contenders(parts: Sequence[_Board], k: int) -> list[bytes] | None:
         for part in parts:
             if part.is_read:
                 continue
+            if timer is not None:
+                timer.check()
             factor, floor = part.factor, part.floor
             for each in part.read(step):
                 totals[each.value] = totals.get(each.value, floors) + each.count * factor - floor

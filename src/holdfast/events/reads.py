@@ -2,15 +2,15 @@
 
 import math
 import re
-import time
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from heapq import merge
 from typing import Any, Final, TypeAlias, get_args
 
+from holdfast.call_time import CallTimer
 from holdfast.engine.contract import Reader
 from holdfast.error_text import shown
-from holdfast.errors import AnswerTooLarge, BadInput, BatchTooLong, IncompleteCounter, WrongKind
+from holdfast.errors import AnswerTooLarge, BadInput, IncompleteCounter, WrongKind
 from holdfast.events import boards, counts, merged_boards, numbers, sets
 from holdfast.events.codec import GROSS_OFF, UNBOUNDED, WINDOWED, KeyRecord, decode
 from holdfast.events.deployment import deployed
@@ -40,7 +40,7 @@ from holdfast.events.times import (
 from holdfast.keys import after as key_after
 from holdfast.limits import (
     MAX_ANSWER_BYTES,
-    MAX_BATCH_SECONDS,
+    MAX_EVENT_KEY_BYTES,
     MAX_EVENT_MS,
     MAX_EVENT_SERIES_POINTS,
     MAX_MERGED_KEYS,
@@ -68,6 +68,13 @@ class Reads:
     def __init__(self, reader: Reader, settings: Settings | None = None) -> None:
         self._cache = RecordCache(reader)
         self._settings = settings
+        self._timer: CallTimer | None = None
+
+    def _timer_for(self, records: Sequence[KeyRecord]) -> CallTimer | None:
+        """Returns what limits all reads of several keys in this call; None for a single key."""
+        if self._timer is None and len(records) > 1:
+            self._timer = CallTimer("reading the keys", "Ask for fewer keys.")
+        return self._timer
 
     # --- sets ------------------------------------------------------------------------------------
 
@@ -90,7 +97,7 @@ class Reads:
             SetView(self._cache, record, bounds, number) for number, record in enumerate(records)
         ]
         page, following = merged_members(
-            views, _checked_operation(op), _checked_limit(limit), cursor
+            views, _checked_operation(op), _checked_limit(limit), cursor, self._timer_for(records)
         )
         return MemberPage(
             members=[Member(value=value.decode(), at=at) for value, at in page],
@@ -125,7 +132,7 @@ class Reads:
         if len(records) == 1:
             found = boards.top(self._cache, records[0], k)
         else:
-            found = merged_boards.merged(self._cache, records, k)
+            found = merged_boards.merged(self._cache, records, k, self._timer_for(records))
         decays = any(record.half_life_ms for record in records)
         return [
             BoardEntry(
@@ -154,7 +161,7 @@ class Reads:
                 raise IncompleteCounter(
                     f"values were added to {record.key.decode()} while its gross counter was off"
                 )
-        return counts.gross(self._cache, records, self._moment(since))
+        return counts.gross(self._cache, records, self._moment(since), self._timer_for(records))
 
     def distinct(
         self,
@@ -165,12 +172,21 @@ class Reads:
         schema: str | None = None,
     ) -> Distinct:
         records = [self._cache.record(encoded(each)) for each in self._keys(key, last, schema)]
-        return counts.distinct(self._cache, records, _checked_operation(op), self._moment(since))
+        return counts.distinct(
+            self._cache,
+            records,
+            _checked_operation(op),
+            self._moment(since),
+            self._timer_for(records),
+        )
 
-    def counted(self, keys: KeyOrKeys, since: Moment | None) -> tuple[list[KeyRecord], int | None]:
-        """Returns the records whose counters are asked for, and the moment in milliseconds."""
+    def counted(
+        self, keys: KeyOrKeys, since: Moment | None
+    ) -> tuple[list[KeyRecord], int | None, CallTimer | None]:
+        """Returns the records whose counters are asked for, the moment in milliseconds, and what
+        limits the time of the call."""
         found = [self._cache.record(encoded(each)) for each in self._keys(keys, None, None)]
-        return found, self._moment(since)
+        return found, self._moment(since), self._timer_for(found)
 
     def aggregate(
         self,
@@ -351,11 +367,16 @@ class Reads:
 
 def _placeholder(template: str) -> tuple[str, str]:
     """Returns the time label of a template, and its unit."""
+    # Each step of a window or a series makes a key of it, before the first of them is read.
+    if isinstance(template, str) and len(template) > MAX_EVENT_KEY_BYTES:
+        raise BadInput(
+            f"the template has {len(template)} letters, at most {MAX_EVENT_KEY_BYTES} fit"
+        )
     found = _PLACEHOLDER.findall(template) if isinstance(template, str) else ()
     if len(found) != 1 or found[0] not in LABELS:
         known = ", ".join(f"{{{label}}}" for label in LABELS)
         raise BadInput(
-            f"the template {template!r} needs one time label", hint=f"Use one of {known}."
+            f"the template {shown(template)} needs one time label", hint=f"Use one of {known}."
         )
     return found[0], LABELS[found[0]]
 
@@ -381,7 +402,7 @@ class ReadMeter:
     for them."""
 
     def __init__(self) -> None:
-        self._begin = time.thread_time()
+        self._timer = CallTimer("the reads", "Ask for fewer in one call.")
         self._answers = self._bytes = 0
 
     def count(self, answer: Any) -> None:
@@ -390,11 +411,8 @@ class ReadMeter:
         self._bytes += _answer_bytes(answer)
         if self._bytes > MAX_ANSWER_BYTES and self._answers > 1:
             raise AnswerTooLarge(f"the reads have more than {MAX_ANSWER_BYTES} bytes")
-        if time.thread_time() - self._begin > MAX_BATCH_SECONDS and self._answers > 1:
-            raise BatchTooLong(
-                f"the reads took more than {MAX_BATCH_SECONDS:g} seconds",
-                hint="Ask for fewer in one call.",
-            )
+        if self._answers > 1:
+            self._timer.check()
 
 
 def _answer_bytes(answer: Any) -> int:
@@ -413,7 +431,7 @@ def _answer_bytes(answer: Any) -> int:
 def _key_list(key: KeyOrKeys) -> Sequence[str]:
     keys = (key,) if isinstance(key, str) else key
     if not isinstance(keys, list | tuple):
-        raise BadInput(f"expected a key or a list of keys, not {key!r}")
+        raise BadInput(f"expected a key or a list of keys, not {shown(key)}")
     if not 0 < len(keys) <= MAX_MERGED_KEYS:
         raise BadInput(f"{len(keys)} keys at once, but 1 to {MAX_MERGED_KEYS} can be merged")
     return keys

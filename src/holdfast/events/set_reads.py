@@ -16,6 +16,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
+from holdfast.call_time import CallTimer
 from holdfast.errors import BadInput
 from holdfast.events import sets
 from holdfast.events.codec import TIME_BYTES, KeyRecord
@@ -167,9 +168,16 @@ class SetView:
 
 
 def merged_members(
-    views: Sequence[SetView], operation: SetOperation, limit: int, cursor: Cursor | None
+    views: Sequence[SetView],
+    operation: SetOperation,
+    limit: int,
+    cursor: Cursor | None,
+    timer: CallTimer | None,
 ) -> tuple[list[sets.Member], Cursor | None]:
-    """Returns a page of members, and the cursor of the next page if there may be one."""
+    """Returns a page of members, and the cursor of the next page if there may be one.
+
+    The timer limits what many sets take: each member may be looked up in all of them.
+    """
     page: list[sets.Member] = []
     returned: set[bytes] = set()
     last: WalkedMember | None = None
@@ -179,6 +187,8 @@ def merged_members(
         if len(page) == limit or walked == MAX_WALKED_MEMBERS:
             assert last is not None  # the limit is at least 1
             return page, _cursor_at(last, anchors)
+        if timer is not None:
+            timer.check()
         if _belongs_to_page(views, operation, member, returned, checks=cursor is not None):
             page.append((member.value, member.at))
         returned.add(member.value)

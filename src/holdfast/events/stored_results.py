@@ -38,10 +38,10 @@ def keep_distinct(
     has; otherwise this raises `CountersWithoutTimes`.
     """
     _check_ttl(ttl)
-    sources, since_ms = reads.counted(keys, since)
+    sources, since_ms, timer = reads.counted(keys, since)
 
     def fill(cache: RecordWriter, to: KeyRecord) -> None:
-        counts.keep_union(cache, to, sources, since_ms, counts_members=counts_members)
+        counts.keep_union(cache, to, sources, since_ms, timer, counts_members=counts_members)
 
     key = _keep(tx, ttl, fill)
     return KeptCount(key=key, ttl=ttl)

@@ -3,10 +3,9 @@
 Other writers wait while a batch runs, and its answers are held until it is committed.
 """
 
-import time
-
+from holdfast.call_time import CallTimer
 from holdfast.errors import AnswerTooLarge, BatchTooLong, RequestTooLarge
-from holdfast.limits import MAX_ANSWER_BYTES, MAX_BATCH_COMMANDS, MAX_BATCH_SECONDS
+from holdfast.limits import MAX_ANSWER_BYTES, MAX_BATCH_COMMANDS
 
 
 def check_steps(count: int) -> None:
@@ -19,11 +18,10 @@ def check_steps(count: int) -> None:
 
 
 class BatchMeter:
-    """Measures one run of a batch, in CPU time of its thread, so that it does not fail on a busy
-    machine."""
+    """Measures one run of a batch: the bytes of its answers, and its processor time."""
 
     def __init__(self) -> None:
-        self._begin = time.thread_time()
+        self._timer = CallTimer("the batch", BatchTooLong.hint)
         self._answers = 0
         self._bytes = 0
 
@@ -33,5 +31,4 @@ class BatchMeter:
         self._bytes += size
         if self._bytes > MAX_ANSWER_BYTES and self._answers > 1:
             raise AnswerTooLarge(f"the answers of a batch have more than {MAX_ANSWER_BYTES} bytes")
-        if time.thread_time() - self._begin > MAX_BATCH_SECONDS:
-            raise BatchTooLong(f"the batch took more than {MAX_BATCH_SECONDS:g} seconds")
+        self._timer.check()
