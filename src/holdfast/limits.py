@@ -363,6 +363,8 @@ MAX_JOB_RATE: Final = 1_000_000  # jobs in one window; the limiter counts them o
 MAX_JOB_RATE_SECONDS: Final = 86_400 * 31  # the longest window for which a limiter keeps buckets
 MAX_JOB_TAGS: Final = 1_000  # each costs four keys
 MAX_JOB_DEPENDENCIES: Final = 10_000  # each costs two keys and a read of another job
+# tags and dependencies of all jobs of one bulk put: other writers wait for it, about 1.5 s
+MAX_JOB_PARTS_PER_CALL: Final = 100_000
 MAX_JOBS_PER_CALL: Final = 10_000  # jobs that one pop, cancel or bulk put may touch
 MAX_JOB_TIME: Final = 10.0**11  # in seconds, the year 5138; a larger number must be in another unit
 MAX_JOB_HISTORY_ENTRIES: Final = 100_000  # even if `max-job-history` says unlimited

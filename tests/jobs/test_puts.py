@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from holdfast.errors import (
     BadArgument,
+    BatchTooLong,
     CircularDependency,
     JobTooLarge,
     UniqueKeyTaken,
@@ -454,3 +455,29 @@ def test_a_time_that_came_back_is_looked_at_again(store: Store) -> None:
         store.jobs.put("queue", id=jid, now=now)
 
     assert [job.id for job in store.jobs.pop("queue", "worker", 5, now=9)] == list("abcde")
+
+
+def test_the_tags_and_dependencies_of_one_call_are_limited(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.jobs.arguments.MAX_JOB_PARTS_PER_CALL", 5)
+    store.jobs.put("q", id="first")
+    job = NewJob(queue="q", tags=("a", "b"), depends=("first",))
+
+    store.jobs.put_many([job])
+    with pytest.raises(BadArgument, match="6 tags and dependencies, at most 5 fit one call"):
+        store.jobs.put_many([job, job])
+
+
+def test_a_call_looks_for_cycles_of_dependencies_for_a_limited_time(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.jobs.put("q", id="first")
+    store.jobs.put("q", id="middle")
+    store.jobs.put("q", id="last", depends=["middle"])
+    job = NewJob(queue="q", id="middle", depends=("first",))
+    monkeypatch.setattr("holdfast.call_time.MAX_BATCH_SECONDS", 0.0)
+
+    with pytest.raises(BatchTooLong, match="looking for cycles of dependencies took more than"):
+        store.jobs.put_many([job])
+    assert store.jobs.put("q", id="middle", depends=["first"]) == "middle"

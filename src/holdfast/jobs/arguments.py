@@ -1,7 +1,7 @@
 """Validates arguments: names, numbers and JSON."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import isfinite
 from typing import Any, Final
 
@@ -9,7 +9,7 @@ import msgspec
 
 from holdfast.bounded_cache import BoundedCache
 from holdfast.errors import BadArgument, JobTooLarge
-from holdfast.jobs.records import Tag
+from holdfast.jobs.records import NewJob, Tag
 from holdfast.json_data import json_problem_in
 from holdfast.limits import (
     MAX_JOB_DATA_BYTES,
@@ -17,6 +17,7 @@ from holdfast.limits import (
     MAX_JOB_DEPENDENCIES,
     MAX_JOB_MESSAGE_CHARS,
     MAX_JOB_NAME_BYTES,
+    MAX_JOB_PARTS_PER_CALL,
     MAX_JOB_TAGS,
     MAX_JOB_TIME,
     MAX_JOBS_PER_CALL,
@@ -31,6 +32,7 @@ _TEXT_PIECE_CHARS: Final = 512 * 1024  # of a text that are encoded in one step
 _LONG_BYTES: Final = 64 * 1024  # of JSON that is not decoded again; long data is stored as bytes
 _CUT: Final = " [cut]"
 _SHOWN_CHARS: Final = 200
+_LISTS: Final = (list, tuple)
 EMPTY_NAME: Final = "must not be empty"
 
 
@@ -258,6 +260,20 @@ def check_jobs_count(count: int) -> None:
     """Refuses more jobs than fit one call."""
     if count > MAX_JOBS_PER_CALL:
         raise BadArgument(f"{count} jobs, at most {MAX_JOBS_PER_CALL} fit one call")
+
+
+def check_parts_count(jobs: Sequence[NewJob]) -> None:
+    """Refuses jobs that have too many tags and dependencies together."""
+    # What is neither a list nor nothing is refused with its job.
+    count = sum(
+        len(parts) for job in jobs for parts in (job.tags, job.depends) if isinstance(parts, _LISTS)
+    )
+    if count > MAX_JOB_PARTS_PER_CALL:
+        raise BadArgument(
+            f"the jobs have {count} tags and dependencies, "
+            f"at most {MAX_JOB_PARTS_PER_CALL} fit one call",
+            hint="Put fewer jobs in one call.",
+        )
 
 
 def check_page_count(count: int) -> None:

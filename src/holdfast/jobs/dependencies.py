@@ -72,6 +72,8 @@ def depend(ledger: "Ledger", job: JobRecord, jids: list[str]) -> None:
 
 def _refuse_cycle(ledger: "Ledger", job: JobRecord) -> None:
     """Raises if the job would wait for itself; only one that others wait for can close a cycle."""
+    if ledger.timer is not None:
+        ledger.timer.check()
     seen: set[str] = set()
     to_visit = dependencies_of(ledger, job)
     while to_visit:

@@ -17,6 +17,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
+from holdfast.call_time import CallTimer
 from holdfast.engine.contract import Notice, Transaction, read_counter
 from holdfast.jobs import layout
 from holdfast.jobs.arguments import check_bytes, check_time
@@ -50,12 +51,22 @@ _decode_queue: Final = msgspec.msgpack.Decoder(QueueRecord).decode
 class Ledger:
     """The records, counters and notices that the operations of one transaction share."""
 
-    __slots__ = ("_announced", "_settings", "arrivals", "keys", "limiter", "long_data_bytes", "tx")
+    __slots__ = (
+        "_announced",
+        "_settings",
+        "arrivals",
+        "keys",
+        "limiter",
+        "long_data_bytes",
+        "timer",
+        "tx",
+    )
 
     def __init__(self, tx: Transaction, limiter: MakeLimiter | None = None) -> None:
         self.tx = tx
         self.limiter = limiter  # makes the rate limiter of this transaction, for queues with a rate
         self.keys: Keys = keys_of(tx.space)
+        self.timer: CallTimer | None = None  # limits what the jobs of one `put_many` take
         self.long_data_bytes = 0  # read so far, of data that has its own key
         self._settings: JobSettings | None = (
             None  # read once: most operations need them several times

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from math import floor
 from typing import TYPE_CHECKING, Any, Final
 
+from holdfast.call_time import CallTimer
 from holdfast.declarations import operation
 from holdfast.engine.contract import random_bytes
 from holdfast.errors import BadArgument, UnknownJob, WrongState
@@ -15,6 +16,7 @@ from holdfast.jobs.arguments import (
     check_jobs_count,
     check_name,
     check_numbers,
+    check_parts_count,
     check_queue,
     check_size,
     check_tags,
@@ -118,8 +120,16 @@ class PutOperations:
         what `put` does for each of them, and one commit.
         """
         check_jobs_count(len(jobs))
-        time = self._ledger.time(now)
-        return [put(self._ledger, job, worker, time) for job in jobs]
+        check_parts_count(jobs)
+        ledger = self._ledger
+        time = ledger.time(now)
+        ledger.timer = CallTimer(
+            "looking for cycles of dependencies", "Put fewer jobs in one call."
+        )
+        try:
+            return [put(ledger, job, worker, time) for job in jobs]
+        finally:
+            ledger.timer = None
 
     @operation()
     def requeue(
