@@ -4,7 +4,7 @@ It is for calls whose work is a product: each part has a bound, but many parts m
 which other writers or other large reads wait.
 """
 
-import time
+from time import thread_time
 
 from holdfast.errors import BatchTooLong
 from holdfast.limits import MAX_BATCH_SECONDS
@@ -15,17 +15,18 @@ __all__ = ["CallTimer"]
 class CallTimer:
     """Measures one call in CPU time of its thread: a busy machine does not make it fail."""
 
-    __slots__ = ("_begin", "_hint", "_what")
+    __slots__ = ("_begin", "_hint", "_seconds", "_what")
 
-    def __init__(self, what: str, hint: str) -> None:
+    def __init__(self, what: str, hint: str, seconds: float = MAX_BATCH_SECONDS) -> None:
         self._what = what  # in the error message, such as "the reads"
         self._hint = hint
-        self._begin = time.thread_time()
+        self._seconds = seconds
+        self._begin = thread_time()
 
     def check(self) -> None:
         """Raises `BatchTooLong` if the call has taken too long; to be called between its parts."""
-        if time.thread_time() - self._begin > MAX_BATCH_SECONDS:
+        if thread_time() - self._begin > self._seconds:
             raise BatchTooLong(
-                f"{self._what} took more than {MAX_BATCH_SECONDS:g} seconds of processor time",
+                f"{self._what} took more than {self._seconds:g} seconds of processor time",
                 hint=self._hint,
             )

@@ -240,6 +240,8 @@ MAX_STRETCHES: Final = 10_000
 MAX_QUERY_PLANS: Final = 64  # remembered for a table: the orders in which queries name its columns
 # of one put, update or delete: other writers wait for it, about 2 s
 MAX_CHANGED_ENTITIES: Final = 100_000
+# more processor time for each entity of an update with many changes: an ordinary one takes 0.02 ms
+SECONDS_PER_CHANGED_ENTITY: Final = 0.0001
 # of the entities that one call selects to change them, and of what it writes: both are in memory
 MAX_CHANGED_BYTES: Final = 256 * 1024 * 1024
 # of a table: its entities refer to these lists instead of repeating the names; each call reads them
@@ -284,6 +286,8 @@ MAX_EVENT_MS: Final = 2**42  # the year 2109: a time fits into 6 bytes of 7 bits
 MAX_EVENT_WRITES: Final = 100_000  # of one event, all handlers together: other writers wait for it
 MAX_EVENT_HANDLERS: Final = 100  # that an event carries itself: they are parsed with each event
 MAX_BATCH_EVENTS: Final = 10_000  # in one transaction, for which other writers wait
+# of processor time for a read of several keys: a million members that are compared
+MAX_MERGE_SECONDS: Final = 10.0
 EVENTS_PER_STREAM_STEP: Final = 1_000  # events of a stream in one transaction
 MAX_BATCH_RECORDS: Final = 10_000  # records of a batch held in memory before they are written
 # records kept decoded between calls, in two generations; about 1 KiB each
@@ -490,6 +494,8 @@ MAX_PIPELINED_BYTES: Final = 1024 * 1024  # of those commands; the network holds
 MAX_QUEUED_WRITES: Final = 100_000  # of all connections; beyond it, writes are refused
 MAX_BATCH_COMMANDS: Final = 10_000  # between MULTI and EXEC: other writers wait while it runs
 MAX_BATCH_SECONDS: Final = 2.0  # of processor time for one batch: other writers wait for it
+# more for each event, job or query of a call that has many: an ordinary one takes 0.1 to 0.4 ms
+SECONDS_PER_ITEM: Final = 0.001
 MAX_BATCH_READS_ON_LOOP: Final = 4  # a read-only batch with more reads runs in a thread
 MAX_READ_ON_LOOP: Final = 20  # a read that asks for more items runs in a thread
 # stored and expanded bytes of one read, a pair as 256 more: some 10 ms; a longer one is abandoned,

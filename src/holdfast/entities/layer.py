@@ -41,7 +41,13 @@ from holdfast.entities.updates import check_changes, takes_long, update_entity
 from holdfast.error_text import shown
 from holdfast.errors import BadInput, BadQuery, IndexNotReady, InvalidTable
 from holdfast.keys import pack_str
-from holdfast.limits import DEFAULT_PAGE_ENTITIES, MAX_NOTICE_CHANGES
+from holdfast.limits import (
+    DEFAULT_PAGE_ENTITIES,
+    MAX_BATCH_SECONDS,
+    MAX_NOTICE_CHANGES,
+    SECONDS_PER_CHANGED_ENTITY,
+    SECONDS_PER_ITEM,
+)
 
 _EVERYTHING: Final = (Filter(ID, ALL),)
 _FEWER: Final = "Split it: fewer queries, entities or changes in one call."
@@ -160,7 +166,10 @@ class Entities(StoredModelCalls):
             found = selections.find_all(tx, access, selection)
             selected = [(id, pack_str(id), old) for id, old in found.pairs()]
         writer, skipped = EntityWriter(tx, access), 0
-        timer = CallTimer("the update", _FEWER) if takes_long(steps) else None
+        timer = None
+        if takes_long(steps):
+            seconds = MAX_BATCH_SECONDS + len(selected) * SECONDS_PER_CHANGED_ENTITY
+            timer = CallTimer("the update", _FEWER, seconds)
         for id, id_part, old in selected:
             if if_version is not None:
                 check_version(access, id, old, if_version)
@@ -199,7 +208,8 @@ class Entities(StoredModelCalls):
         """
         check_queries(len(queries))
         together = self if self._meter is not None else Entities(self._tx, selections.AnswerMeter())
-        timer = CallTimer("the queries", _FEWER)
+        seconds = MAX_BATCH_SECONDS + len(queries) * SECONDS_PER_ITEM
+        timer = CallTimer("the queries", _FEWER, seconds)
         replies: list[Reply] = []
         for query in queries:
             if replies:

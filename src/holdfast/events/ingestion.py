@@ -40,7 +40,13 @@ from holdfast.events.schema import Handler, read_handlers
 from holdfast.events.scope import encoded
 from holdfast.events.times import Calendar, labels, to_event_ms
 from holdfast.json_data import json_problem_in
-from holdfast.limits import MAX_BATCH_EVENTS, MAX_EVENT_HANDLERS, MAX_EVENT_ID_BYTES
+from holdfast.limits import (
+    MAX_BATCH_EVENTS,
+    MAX_BATCH_SECONDS,
+    MAX_EVENT_HANDLERS,
+    MAX_EVENT_ID_BYTES,
+    SECONDS_PER_ITEM,
+)
 
 __all__ = [
     "ID_KIND",
@@ -118,7 +124,7 @@ class Ingestion:
             )
         errors: list[EventError] = []
         background: list[FanOutReport] = []
-        timer = self.timer
+        timer = self._timer = self._new_timer(len(events))
         for position, event in enumerate(events):
             if position:
                 timer.check()
@@ -139,8 +145,12 @@ class Ingestion:
     def timer(self) -> CallTimer:
         """Limits what the events of the call, or the handlers of an event, take together."""
         if self._timer is None:
-            self._timer = CallTimer("the events", "Send fewer in one call, or with fewer handlers.")
+            self._timer = self._new_timer(1)
         return self._timer
+
+    def _new_timer(self, events: int) -> CallTimer:
+        hint = "Send fewer in one call, or with fewer handlers."
+        return CallTimer("the events", hint, MAX_BATCH_SECONDS + events * SECONDS_PER_ITEM)
 
     def _run(self, run: EventRun, plan: HandlerPlan) -> None:
         if plan.can_fail:

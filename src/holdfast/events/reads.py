@@ -43,6 +43,7 @@ from holdfast.limits import (
     MAX_EVENT_KEY_BYTES,
     MAX_EVENT_MS,
     MAX_EVENT_SERIES_POINTS,
+    MAX_MERGE_SECONDS,
     MAX_MERGED_KEYS,
     MAX_PAGE_MEMBERS,
 )
@@ -73,7 +74,7 @@ class Reads:
     def _timer_for(self, records: Sequence[KeyRecord]) -> CallTimer | None:
         """Returns what limits all reads of several keys in this call; None for a single key."""
         if self._timer is None and len(records) > 1:
-            self._timer = CallTimer("reading the keys", "Ask for fewer keys.")
+            self._timer = CallTimer("reading the keys", "Ask for fewer keys.", MAX_MERGE_SECONDS)
         return self._timer
 
     # --- sets ------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ from holdfast.jobs.failures import Match
 from holdfast.jobs.history import put_entry
 from holdfast.jobs.records import FAILED, NO_SEPARATE_DATA, WAITING, JobRecord, NewJob, Tag
 from holdfast.keys import after
-from holdfast.limits import JOBS_PER_STEP
+from holdfast.limits import JOBS_PER_STEP, MAX_BATCH_SECONDS, SECONDS_PER_ITEM
 
 if TYPE_CHECKING:
     from holdfast.jobs.ledger import Ledger
@@ -124,7 +124,9 @@ class PutOperations:
         ledger = self._ledger
         time = ledger.time(now)
         ledger.timer = CallTimer(
-            "looking for cycles of dependencies", "Put fewer jobs in one call."
+            "looking for cycles of dependencies",
+            "Put fewer jobs in one call.",
+            MAX_BATCH_SECONDS + len(jobs) * SECONDS_PER_ITEM,
         )
         try:
             return [put(ledger, job, worker, time) for job in jobs]

@@ -32,6 +32,7 @@ from holdfast.entities.query_checks import check_queries
 from holdfast.entities.selections import AnswerMeter, FoundEntities
 from holdfast.error_text import shown
 from holdfast.errors import BadQuery, HoldfastError, Malformed, VersionMismatch
+from holdfast.limits import MAX_BATCH_SECONDS, SECONDS_PER_ITEM
 
 REPLY_TYPES: Final = {
     "PUT": "RPUT",
@@ -83,7 +84,8 @@ def execute(tx: Transaction, query: WireQuery) -> Any:
     `write_reply`."""
     entities = Entities(tx, AnswerMeter())
     if isinstance(query, TxMessage):
-        timer = CallTimer("the queries of TX", "Split it: fewer queries in one TX.")
+        seconds = MAX_BATCH_SECONDS + len(query.queries) * SECONDS_PER_ITEM
+        timer = CallTimer("the queries of TX", "Split it: fewer queries in one TX.", seconds)
         replies: list[Any] = []
         for inner in query.queries:
             if replies:
