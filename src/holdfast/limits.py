@@ -64,7 +64,7 @@ MAX_DEFERRED_BYTES: Final = 1024 * 1024  # a larger transaction gains nothing by
 MAX_CLEARED_IN_OVERLAY: Final = 64  # LMDB itself clears a range of more keys
 MAX_SKIPPED_DELETED_KEYS: Final = 8  # so few deleted keys are skipped again rather than remembered
 MAX_OVERLAY_CACHE_PAIRS: Final = (
-    8_192  # pairs of LMDB that a writer has read or written, and need not read again
+    4_096  # pairs read from LMDB that are remembered until the next flush
 )
 MAX_OVERLAY_CACHED_VALUE_BYTES: Final = 4_096  # a larger value is read again rather than remembered
 # deleted keys a scan may have to skip before they are flushed to LMDB

@@ -408,13 +408,9 @@ class Overlay:
         """Starts over with an empty overlay after a commit to LMDB. It can be repeated."""
         self._log.empty()
         publish()
-        if (base := self._unflushed.base) is not None:
-            flushed = self._env.info()["last_txnid"]
-            # What was read below the base is current if this was the only commit since.
-            known = base.known_after_flush() if flushed == base.above + 1 else {}
-            self._unflushed.flushed = (flushed, known)
         base = self._unflushed.replace()
         if base is not None:
+            self._unflushed.flushed = (self._env.info()["last_txnid"], base.written)
             if self._running:
                 self._replaced.append(base)
             else:

@@ -48,7 +48,7 @@ class UnflushedCommits:
         self.base: CommittedBuffer | None = None
         # For views, while the base is ahead of the disk.
         self._synced_base: CommittedBuffer | None = None
-        self.flushed: tuple[int, Writes] = (-1, {})  # an LMDB commit, and pairs that it has
+        self.flushed: tuple[int, Writes] = (-1, {})  # an LMDB commit, and all that it has written
         self._env = env
         self._data = data
         self._log = log
@@ -81,10 +81,10 @@ class UnflushedCommits:
         return CommittedBuffer(txn, time.monotonic())
 
     def _adopt(self, base: CommittedBuffer) -> None:
-        flushed, known = self.flushed
+        flushed, written = self.flushed
         if flushed == base.above:
             # Nobody has written since, so these values are still current, and likely to be read.
-            base.seen = known
+            base.seen = written.copy()
             self.flushed = (-1, {})
         self._log.restart(base.above)
         self.base = base

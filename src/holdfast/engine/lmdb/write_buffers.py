@@ -11,7 +11,6 @@ is its first lines.
 import threading
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
 from typing import Any, Final, NamedTuple, Protocol
 
 import lmdb
@@ -320,20 +319,6 @@ class CommittedBuffer(_UnflushedBuffer):
         if self.deleted > MAX_SKIPPED_DELETED_KEYS and not reverse:
             self._empty_range = begin, max(start, end if pair is None else pair[0])
         return pair
-
-    def known_after_flush(self) -> Writes:
-        """Returns pairs that LMDB has once these commits are flushed: those written, and those read
-        before. A busy writer flushes several times in a second, and reads the same keys again."""
-        written, most = self.written, MAX_OVERLAY_CACHE_PAIRS
-        # A copy: a transaction that is running still reads from `seen`, and adds to it.
-        known = self.seen.copy() if len(written) < most else {}
-        for key, value in islice(written.items(), max(0, len(written) - most), None):
-            known.pop(key, None)  # so that it is among the latest
-            if value is None or len(value) <= MAX_OVERLAY_CACHED_VALUE_BYTES:
-                known[key] = value
-        if len(known) >= most:  # then the oldest quarter is dropped
-            known = dict(islice(known.items(), len(known) - most * 3 // 4, None))
-        return known
 
     def freeze(self) -> UnflushedSnapshot:
         """Returns the unflushed commits; the same object for all views until the next commit."""
