@@ -395,7 +395,7 @@ def test_a_device_that_is_full_is_an_error_and_stays_a_device(
 
     assert Path("/dev/full").is_char_device()
     assert result.code == 1
-    assert "no space left" in result.error["message"]
+    assert "No space left" in result.error["message"]
 
 
 def test_a_row_of_csv_that_is_cut_is_named(command: Command, rows: holdfast.Store) -> None:

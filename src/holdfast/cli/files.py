@@ -22,14 +22,14 @@ def read_file(file: str) -> bytes:
     try:
         return Path(file).read_bytes()
     except OSError as error:
-        raise click.ClickException(f"{file}: {(error.strerror or str(error)).lower()}") from None
+        raise click.ClickException(f"{file}: {error.strerror}") from None
 
 
 def write_text(file: str, text: str) -> None:
     try:
         Path(file).write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:
-        raise click.ClickException(f"{file}: {(error.strerror or str(error)).lower()}") from None
+        raise click.ClickException(f"{file}: {error.strerror}") from None
 
 
 @contextmanager
@@ -64,7 +64,7 @@ def writing(file: str | None) -> Iterator[IO[bytes]]:
         with _unfinished(Path(file)) as opened:
             yield opened
     except OSError as error:
-        raise click.ClickException(f"{file}: {(error.strerror or str(error)).lower()}") from None
+        raise click.ClickException(f"{file}: {error.strerror}") from None
 
 
 @contextmanager

@@ -40,6 +40,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 JSON_HELP: Final = "Print the result, and errors, as JSON."
 _MIN_TEXT_COLUMNS: Final = 30  # a narrower column of text is hard to read
 _NO_BREAK: Final = "\N{NO-BREAK SPACE}"
+_QUOTED: Final = re.compile(r"`[^`\n]{,40}`")
 PIPE_CLOSED: Final = 141  # as a shell reports a program that wrote to a pipe nobody reads
 FOUND: Final = 3  # the exit code of a command that ran, and found something wrong
 
@@ -279,7 +280,7 @@ def _fitted(text: str) -> str:
 
 def glued(text: str) -> str:
     """Returns a text in which no line breaks inside backquotes; see `unglued`."""
-    return re.sub(r"`[^`\n]{,40}`", lambda quoted: quoted[0].replace(" ", _NO_BREAK), text)
+    return _QUOTED.sub(lambda quoted: quoted[0].replace(" ", _NO_BREAK), text)
 
 
 def unglued(text: str) -> str:

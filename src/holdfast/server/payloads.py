@@ -28,6 +28,7 @@ from holdfast.tables.json_parser import exact_number
 _UNKNOWN: Final = re.compile(
     r"Object contains unknown field `(?P<name>.*?)`( - at `(?P<path>[^`]*)`)?", re.DOTALL
 )
+_STEP: Final = re.compile(r"\.(\w+)|(\[)")  # of a path of msgspec
 _MISSING: Final = re.compile(r"Object missing required field `([^`]*)`")
 # About an argument, or an element of it; msgspec names the limit if a number is out of range.
 _MISFIT: Final = re.compile(
@@ -141,7 +142,7 @@ def _meant(near: str | None) -> str:
 def _fields_at(arguments: type[msgspec.Struct], path: str) -> list[str]:
     """Returns the fields of the record at a path of msgspec, `$.jobs[0]`, in the arguments."""
     found: Any = msgspec.inspect.type_info(arguments)
-    for name, _ in re.findall(r"\.(\w+)|(\[)", path):
+    for name, _ in _STEP.findall(path):
         for each in getattr(found, "types", (found,)):  # of a union, the one that leads on
             if name and isinstance(each, msgspec.inspect.StructType):
                 found = next(field.type for field in each.fields if field.encode_name == name)
