@@ -194,7 +194,7 @@ def _serve_in_child(serve: Serve, writing: int, parent: int) -> None:
         except HoldfastError as error:
             report(ReadinessReport(error=error.message, hint=error.hint or ""))
         except OSError as error:
-            report(ReadinessReport(error=error.strerror or error))
+            report(ReadinessReport(error=(error.strerror or str(error)).lower()))
     except BaseException:
         _log.exception("a server process failed")
     finally:

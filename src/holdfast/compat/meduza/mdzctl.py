@@ -85,7 +85,7 @@ class ControlServer:
                 "broken_answer", f"the connection to {self._url} broke: {error!r}"
             ) from None
         except OSError as error:
-            reason = error.strerror or error
+            reason = (error.strerror or str(error)).lower()
             raise self._failure("unreachable", f"{self._url}: {reason}") from None
         finally:
             connection.close()
