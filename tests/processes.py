@@ -73,7 +73,8 @@ class Child:
         """Ends it at once, wherever it is, as a crash would. A second call does nothing."""
         assert self._process.pid is not None
         if self._process.exitcode is None:
-            os.kill(self._process.pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # it has just ended by itself
+                os.kill(self._process.pid, signal.SIGKILL)
         self._process.join()
 
     def stop(self) -> None:
