@@ -19,7 +19,7 @@ ANSWER_SECONDS: Final = 5.0  # that a server may be silent before another one is
 CONNECT_SECONDS: Final = 2.0
 _FREE_CONNECTIONS: Final = 32  # kept for later, to one server
 
-# Of a connection. Whoever sends something else than RESP is no server, or its bytes were changed.
+# Failures of a connection. A reply that is not RESP comes from another program, or was damaged.
 FAILURES: Final = (Lost, TimedOut, InvalidResponse, OSError)
 
 
