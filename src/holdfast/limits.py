@@ -552,6 +552,10 @@ KEEPALIVE_SECONDS: Final = 60.0  # of silence before the kernel probes the peer
 PROBE_SECONDS: Final = 15.0  # between two probes
 KEEPALIVE_PROBES: Final = 4  # unanswered probes: a dead peer is found within two minutes
 HANDSHAKE_SECONDS: Final = 10.0  # of TLS; an unfinished handshake counts as a connection
+# of TLS, which may be 300 changes of the key: some 5 ms
+DECRYPTED_AT_ONCE_BYTES: Final = 8 * 1024
+# of TLS in a row, such as changes of the key; a client that sends more is dropped
+MAX_TLS_BYTES_WITHOUT_DATA: Final = 128 * 1024
 MAX_BYTES_BEFORE_LOGIN: Final = 64 * 1024  # of a command from a client that has not logged in
 MAX_SUBSCRIPTIONS: Final = 10_000  # of one connection, even if one command names them all
 MAX_PATTERNS: Final = 1_000  # of one connection: every notice is compared with each

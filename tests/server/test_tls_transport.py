@@ -9,9 +9,11 @@ from contextlib import suppress
 from functools import cache
 from typing import Any, cast
 
+import pytest
 import trustme
 
-from holdfast.limits import HANDSHAKE_SECONDS
+from holdfast.limits import DECRYPTED_AT_ONCE_BYTES, HANDSHAKE_SECONDS, MAX_UNSENT_BYTES
+from holdfast.server import tls_transport
 from holdfast.server.client_limits import ClientLimits
 from holdfast.server.connection_counts import ConnectionCounts
 from holdfast.server.loop_turns import LoopTurns
@@ -229,6 +231,51 @@ def test_handshakes_wait_for_their_turn() -> None:
     connection.shake_hands()
     connection.say(b"PING")
     assert connection.protocol.received == b"PING"
+
+
+def test_much_that_arrives_at_once_is_decrypted_in_several_turns() -> None:
+    """Changes of the key take the longest, and were all made in one turn: seconds of silence."""
+    connection = Connection()
+    connection.shake_hands()
+    connection.turns.over = True
+    for _ in range(100):
+        connection.tls.write(bytes(1_000))
+    connection.exchange()
+
+    steps = []
+    while connection.turns.waiting:
+        before = len(connection.protocol.received)
+        connection.turns.run()
+        steps.append(len(connection.protocol.received) - before)
+
+    assert sum(steps) == 100_000
+    assert max(steps) <= DECRYPTED_AT_ONCE_BYTES
+
+
+def test_a_client_that_sends_tls_without_data_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tls_transport, "MAX_TLS_BYTES_WITHOUT_DATA", 10_000)
+    connection = Connection()
+    connection.shake_hands()
+    for _ in range(20):  # many records without an end, but each with data
+        connection.say(bytes(2_000))
+    assert not connection.network.is_aborted
+
+    connection.tls.write(bytes(16_000))
+    connection.server.data_received(connection._outgoing.read(9_000))
+    assert not connection.network.is_aborted
+    connection.server.data_received(connection._outgoing.read(2_000))
+
+    assert connection.network.is_aborted
+
+
+def test_a_client_that_never_reads_what_tls_itself_answers_is_dropped() -> None:
+    connection = Connection()
+    connection.shake_hands()
+    connection.network.unread += bytes(MAX_UNSENT_BYTES + 1)
+
+    connection.say(b"x")
+
+    assert connection.network.is_aborted
 
 
 def test_data_waits_for_its_turn_and_keeps_its_order() -> None:

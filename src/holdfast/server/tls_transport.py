@@ -5,6 +5,10 @@ it: a client that reads nothing could take any amount of memory, and was never d
 takes each step of a handshake as soon as it arrives, so thousands of them at the same moment would
 hold up everyone for seconds. Here answers are encrypted as they are sent, everything unsent is
 counted, and handshakes and decryption wait for their turn.
+
+Some messages of TLS carry no data, and take longer than any others: a client that changes its key
+with each of 27 bytes needs 0.7 s for a megabyte. So decryption takes turns after a few kilobytes,
+and a client that sends nothing else is dropped.
 """
 
 import asyncio
@@ -15,7 +19,13 @@ from contextlib import suppress
 from socket import socket
 from typing import Any, Final, cast
 
-from holdfast.limits import HANDSHAKE_SECONDS, LARGE_PIECE_BYTES
+from holdfast.limits import (
+    DECRYPTED_AT_ONCE_BYTES,
+    HANDSHAKE_SECONDS,
+    LARGE_PIECE_BYTES,
+    MAX_TLS_BYTES_WITHOUT_DATA,
+    MAX_UNSENT_BYTES,
+)
 from holdfast.server.connection_counts import ConnectionCounts
 from holdfast.server.loop_turns import LoopTurns
 
@@ -65,6 +75,8 @@ class TlsTransport(asyncio.Protocol, asyncio.Transport):
         self._protocol: asyncio.Protocol | None = None  # it exists after the handshake
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._timer: asyncio.TimerHandle | None = None  # ends the handshake
+        self._arrived = bytearray()  # and is not yet decrypted
+        self._without_data = 0  # bytes that carried no data since the last that did
         self._waits_for_turn = False  # to decrypt what has arrived
         self._may_read = True  # the protocol wants data
         self._has_ended = False  # the client sends nothing more
@@ -93,6 +105,7 @@ class TlsTransport(asyncio.Protocol, asyncio.Transport):
     def connection_lost(self, error: Exception | None) -> None:
         self._end_handshake()
         self._closes = True
+        self._arrived.clear()
         self._unsent.clear()
         self._unsent_bytes = 0
         protocol, self._protocol = self._protocol, None
@@ -102,9 +115,9 @@ class TlsTransport(asyncio.Protocol, asyncio.Transport):
     def data_received(self, data: bytes) -> None:
         if self._closes:
             return
-        self._incoming.write(data)
+        self._arrived += data
         if self._waits_for_turn:
-            if self._incoming.pending > LARGE_PIECE_BYTES:
+            if len(self._arrived) > LARGE_PIECE_BYTES:
                 self._transport.pause_reading()
         elif self._turns.is_over():
             self._take_later()
@@ -143,11 +156,16 @@ class TlsTransport(asyncio.Protocol, asyncio.Transport):
             self._take()
 
     def _take(self) -> None:
-        """Decrypts what has arrived, and passes it to the protocol."""
+        """Decrypts what has arrived, as far as this turn allows, and passes it to the protocol."""
+        data: list[bytes] = []
         try:
-            if self._protocol is None and not self._shake_hands():
-                return
-            data = self._decrypted() if self._may_read else b""
+            while self._may_read and not self._closes:
+                self._take_piece(data)
+                if not self._arrived:
+                    break
+                if self._turns.is_over():
+                    self._take_later()
+                    break
         except ssl.SSLError:  # no TLS, or a record that was changed on its way
             self._flush()  # the alert says why
             self._closes = True
@@ -155,10 +173,33 @@ class TlsTransport(asyncio.Protocol, asyncio.Transport):
             return
         if self._outgoing.pending:
             self._flush()  # answers of TLS itself
+        if self._is_flooding():
+            self.abort()
+            return
         if data and self._protocol is not None:
-            self._protocol.data_received(data)
-        if self._has_ended:
+            self._protocol.data_received(data[0] if len(data) == 1 else b"".join(data))
+        if self._has_ended and not self._arrived:
             self._tell_end()
+
+    def _take_piece(self, data: list[bytes]) -> None:
+        """Decrypts the next kilobytes, and adds what they hold to `data`."""
+        known = len(data)
+        if arrived := self._arrived:
+            piece = arrived[:DECRYPTED_AT_ONCE_BYTES]
+            del arrived[:DECRYPTED_AT_ONCE_BYTES]
+            self._incoming.write(piece)
+            self._without_data += len(piece)
+        if self._protocol is not None or self._shake_hands():
+            self._decrypt(data)
+        if len(data) > known:
+            self._without_data = 0
+
+    def _is_flooding(self) -> bool:
+        """Returns whether the client sends messages of TLS itself without end."""
+        return (
+            self._without_data > MAX_TLS_BYTES_WITHOUT_DATA
+            or self._transport.get_write_buffer_size() > MAX_UNSENT_BYTES
+        )
 
     def _shake_hands(self) -> bool:
         """Takes a step of the handshake, and returns whether it is complete."""
@@ -184,18 +225,17 @@ class TlsTransport(asyncio.Protocol, asyncio.Transport):
             self._made_by.handshakes.discard(self)
             self._made_by.counts.leave_handshake(self._address)
 
-    def _decrypted(self) -> bytes:
-        """Returns the data that has arrived; notes its end."""
-        pieces: list[bytes] = []
+    def _decrypt(self, data: list[bytes]) -> None:
+        """Adds the data that has arrived; notes its end."""
         tls, incoming = self._tls, self._incoming
         with suppress(ssl.SSLWantReadError):
             while incoming.pending or tls.pending():
                 piece = tls.read(_RECORD_BYTES)
                 if not piece:
                     self._has_ended = True
+                    self._arrived.clear()
                     break
-                pieces.append(piece)
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+                data.append(piece)
 
     def _tell_end(self) -> None:
         """Tells the protocol, once it has all data, that no more comes; it may still answer."""
@@ -216,7 +256,8 @@ class TlsTransport(asyncio.Protocol, asyncio.Transport):
         if not self._may_read and not self._closes:
             self._may_read = True
             self._transport.resume_reading()
-            if (self._incoming.pending or self._has_ended) and not self._waits_for_turn:
+            waits = self._arrived or self._incoming.pending or self._has_ended
+            if waits and not self._waits_for_turn:
                 self._take_later()
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
