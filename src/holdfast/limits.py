@@ -314,12 +314,17 @@ EXACT_DISTINCT: Final = 256  # digests kept for a key before a sketch takes over
 HEAD_MEMBERS: Final = 32  # newest members of a set that are kept in its record
 HEAD_BYTES: Final = 1_024  # of those members; a small record shares its page with others
 MAX_BUNDLES: Final = 9  # of a key's archive before it is compacted; a read merges them
+# members that one write evicts from a set whose bound was lowered; the next ones evict the others
+EVICTED_PER_WRITE: Final = 10_000
 PACKED_MEMBERS: Final = 256  # members of a set in one value; a larger set has a row for each
 PACKED_BYTES: Final = 8_192  # of those members
 PACKED_BOARD_ENTRIES: Final = 32  # entries of a leaderboard in one value
 PACKED_BOARD_BYTES: Final = 1_024  # of those entries
 # candidates of a leaderboard that are read as a whole; more of them have an index by count
 UNINDEXED_CANDIDATES: Final = 4_000
+# candidates of a leaderboard with a half-life, and of all that one transaction scales down: it
+# writes them again, in half a second
+MAX_DECAYING_CANDIDATES: Final = 50_000
 INDEXED_PER_COUNT: Final = 16  # candidates that a count adds to an index that is being built
 MAX_PAGE_MEMBERS: Final = 10_000  # members or keys in one page
 MAX_EVENT_SERIES_POINTS: Final = 10_000  # steps of one series

@@ -29,13 +29,22 @@ from holdfast.events.record_cache import RecordCache, RecordWriter
 from holdfast.keys import after, pack_bytes, prefix_range
 from holdfast.limits import INDEXED_PER_COUNT, UNINDEXED_CANDIDATES
 
-__all__ = ["BoardRows", "Candidate", "CountIndex", "count_in", "find", "highest", "scan"]
+__all__ = [
+    "MAX_COUNT",
+    "BoardRows",
+    "Candidate",
+    "CountIndex",
+    "count_in",
+    "find",
+    "highest",
+    "scan",
+]
 
 _COUNT: Final = struct.Struct(">QQ")  # count, error
 _COUNT_ALONE: Final = struct.Struct(">I")  # an exact count, while it is small
 _SHORT_ROW: Final = _COUNT_ALONE.size
-_INDEX_COUNT: Final = struct.Struct(">Q")  # a count in the index, subtracted from `_MAX_COUNT`
-_MAX_COUNT: Final = 2**64 - 1
+_INDEX_COUNT: Final = struct.Struct(">Q")  # a count in the index, subtracted from `MAX_COUNT`
+MAX_COUNT: Final = 2**64 - 1  # what a row has room for
 _ROWS_SORTED_AT_ONCE: Final = 2_000  # of those that may be among the highest
 
 
@@ -70,6 +79,8 @@ class BoardRows:
 
     def add(self, candidate: Candidate) -> None:
         """Writes the rows of a candidate that the board did not have."""
+        candidate.count = min(candidate.count, MAX_COUNT)
+        candidate.error = min(candidate.error, MAX_COUNT)
         self._put(self._values + value_part(candidate.value), candidate)
         if self._record.flags & (ORDERED | ORDERING):
             self._add_to_index(candidate)
@@ -86,7 +97,7 @@ class BoardRows:
                 self._cache.put(by_value, _COUNT_ALONE.pack(times))
                 return True
         times, error, _ = _unpack(stored)
-        grown = Candidate(raw, times + weight, error)
+        grown = Candidate(raw, min(times + weight, MAX_COUNT), error)
         self._put(by_value, grown)
         if self._record.flags & (ORDERED | ORDERING):
             self._cache.delete(self._index_key(raw, times))
@@ -107,7 +118,10 @@ class BoardRows:
     def remove_smallest(self) -> int:
         """Removes a candidate with the smallest count, by the index; returns that count."""
         begin, end = prefix_range(self._counts)
+        # What this call has removed from the end already is not skipped again each time.
+        end = self._cache.index_ends.get(begin, end)
         [(key, _)] = self._cache.scan(begin, end, limit=1, reverse=True)
+        self._cache.index_ends[begin] = key
         smallest = _candidate_in_index(key[len(begin) :], b"")
         self.remove(value_part(smallest.value), smallest.count)
         return smallest.count
@@ -143,10 +157,13 @@ class BoardRows:
 
     def _add_to_index(self, candidate: Candidate) -> None:
         error = _INDEX_COUNT.pack(candidate.error) if candidate.error else b""
-        self._cache.put(self._index_key(candidate.value, candidate.count), error)
+        key = self._index_key(candidate.value, candidate.count)
+        self._cache.put(key, error)
+        if key >= self._cache.index_ends.get(self._counts, key + b"\0"):
+            del self._cache.index_ends[self._counts]
 
     def _index_key(self, raw: bytes, count: int) -> bytes:
-        return self._counts + _INDEX_COUNT.pack(_MAX_COUNT - count) + pack_bytes(raw)
+        return self._counts + _INDEX_COUNT.pack(MAX_COUNT - count) + pack_bytes(raw)
 
 
 # --- reading -------------------------------------------------------------------------------------
@@ -240,7 +257,7 @@ def _candidate(part: bytes, stored: bytes) -> Candidate:
 
 def _candidate_in_index(place: bytes, error: bytes) -> Candidate:
     """Returns the candidate at a place of the index."""
-    count = _MAX_COUNT - _INDEX_COUNT.unpack_from(place)[0]
+    count = MAX_COUNT - _INDEX_COUNT.unpack_from(place)[0]
     return Candidate(
         part_value(place[_INDEX_COUNT.size :]), count, _INDEX_COUNT.unpack(error)[0] if error else 0
     )

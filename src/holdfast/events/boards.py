@@ -12,8 +12,10 @@ second index is needed until reading all candidates takes too long: see board_ro
 
 A board with a half-life ranks what is frequent now. A count of weight w at time t is stored as
 w * 2^((t - landmark) / half-life): all counts decay at the same rate, so their order changes only
-when something is counted, and counting costs the same as on any board. Every 20 half-lives the
-candidates are scaled down to a new landmark.
+when something is counted, and counting costs the same as on any board. Another half-life only moves
+the landmark. Every 20 half-lives the candidates are scaled down to a new landmark, in one
+transaction. So such a board tracks a limited number of them, and of an event that counts on many
+boards only some are scaled down. The others follow with the next events.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,7 +23,7 @@ from math import ceil
 from typing import Final
 
 from holdfast.events import board_rows, distinct_counters
-from holdfast.events.board_rows import BoardRows, Candidate
+from holdfast.events.board_rows import MAX_COUNT, BoardRows, Candidate
 from holdfast.events.codec import (
     BOARD,
     DECAYED,
@@ -38,10 +40,13 @@ from holdfast.events.layout import SMALLEST, VALUES
 from holdfast.events.record_cache import RecordCache, RecordWriter
 from holdfast.keys import pack_int, prefix_range
 from holdfast.limits import (
+    INDEXED_PER_COUNT,
+    MAX_DECAYING_CANDIDATES,
     MIN_TRACKED_VALUES,
     PACKED_BOARD_BYTES,
     PACKED_BOARD_ENTRIES,
     TRACKED_PER_ENTRY,
+    UNINDEXED_CANDIDATES,
 )
 
 __all__ = ["Candidate", "all_candidates", "capacity", "count", "factor_now", "top"]
@@ -49,6 +54,8 @@ __all__ = ["Candidate", "all_candidates", "capacity", "count", "factor_now", "to
 _SMALLEST_PER_ROW: Final = 16
 _SCALE: Final = 1 << 16  # of a decaying board: the count of a weight of 1 at the landmark
 _LANDMARK_HALF_LIVES: Final = 20  # after which counts are scaled down
+_LANDMARK_BITS: Final = 40  # of a weight and its half-lives, after which they are scaled down
+_MAX_SCALED: Final = 1 << 62  # of one count; all of a candidate together have 64 bits
 _MAX_HALF_LIVES: Final = 60  # after which nothing is left
 _PART_END: Final = b"\x00"  # ends a packed value, and occurs nowhere else in it
 
@@ -78,14 +85,14 @@ def count(
         record.dirty = True
         record.gross += gross
         record.flags |= BOARD
-        if record.bound != k:
-            record.bound = k
-            if record.size > tracked:
-                _shrink(cache, record, tracked)
-        scaled = weight
+        record.bound = k
+        scaled, most = weight, tracked
         if half_life_ms or record.flags & DECAYED:
-            scaled = _scaled_weight(cache, record, weight, value.at, half_life_ms)
-        known = _count_on(cache, record, value, tracked, scaled)
+            most = min(tracked, MAX_DECAYING_CANDIDATES)
+            scaled = _scaled_weight(cache, record, weight, value.at, half_life_ms, most)
+        if record.size > most:
+            _shrink(cache, record, most)
+        known = _count_on(cache, record, value, most, scaled)
         if counted and (not known or record.flags & MIXED):
             record.digests += value.digest
             if len(record.digests) > distinct_counters.PENDING_BYTES:
@@ -98,9 +105,9 @@ def _count_on(
     cache: RecordWriter, record: KeyRecord, value: Value, tracked: int, weight: int
 ) -> bool:
     """Counts a value; returns whether it was among the candidates."""
-    if not tracked:
+    if not tracked and not record.size:
         # Untracked, any value may be the one that is counted here each time.
-        record.floor += weight
+        record.floor = min(record.floor + weight, MAX_COUNT)
         record.flags |= PARTIAL
         return False
     if record.has_rows:
@@ -201,15 +208,45 @@ def _write_rows(cache: RecordWriter, record: KeyRecord, candidates: Sequence[Can
 
 
 def _shrink(cache: RecordWriter, record: KeyRecord, tracked: int) -> None:
-    """Keeps only the `tracked` highest candidates, for a handler that tracks fewer than before."""
-    ranked = sorted(all_candidates(cache, record), key=_rank)
-    record.floor = max(record.floor, ranked[tracked].count)
-    record.flags |= PARTIAL
+    """Removes the smallest candidates of a board that has more than are tracked now; of a very
+    large one only some, so that the next counts remove the others."""
+    if tracked <= UNINDEXED_CANDIDATES:
+        _rewrite(cache, record, tracked, 1)
+    elif record.flags & ORDERED:
+        rows = BoardRows(cache, record)
+        removed = min(record.size - tracked, INDEXED_PER_COUNT)
+        record.floor = max(record.floor, *[rows.remove_smallest() for _ in range(removed)])
+        record.flags |= PARTIAL
+        record.size -= removed
+    # Otherwise the counts that follow complete its index first.
+
+
+def _rewrite(cache: RecordWriter, record: KeyRecord, tracked: int, factor: float) -> None:
+    """Writes the highest `tracked` candidates again, with their counts multiplied."""
+    had_rows = record.has_rows
+    if had_rows and record.size > tracked:
+        found = board_rows.highest(cache, record, tracked + 1)
+    else:
+        found = list(all_candidates(cache, record))
+    if len(found) > tracked:
+        found.sort(key=_rank)
+        record.floor = max(record.floor, found[tracked].count)
+        record.flags |= PARTIAL
+    candidates = [
+        Candidate(each.value, round(each.count * factor), round(each.error * factor))
+        for each in found[:tracked]
+    ]
+    record.floor = min(round(record.floor * factor), MAX_COUNT)
     cache.abandon_generation(record)
     record.head = b""
-    record.size = 0
-    if tracked:
-        _write_rows(cache, record, ranked[:tracked])
+    record.smallest = 0
+    record.size = len(candidates)
+    if candidates and (had_rows or record.floor):
+        _write_rows(cache, record, candidates)
+    else:
+        record.head = b"".join(
+            b"\x01%b\x00%d" % (escaped(each.value), each.count) for each in candidates
+        )
 
 
 def store(cache: RecordWriter, record: KeyRecord, candidates: Sequence[Candidate]) -> None:
@@ -223,47 +260,49 @@ def store(cache: RecordWriter, record: KeyRecord, candidates: Sequence[Candidate
 
 
 def _scaled_weight(
-    cache: RecordWriter, record: KeyRecord, weight: int, at: int, half_life_ms: int
+    cache: RecordWriter,
+    record: KeyRecord,
+    weight: int,
+    at: int,
+    half_life_ms: int,
+    tracked: int,
 ) -> int:
     """Returns the weight of a count at `at`, in the units of the board's landmark."""
     if not record.flags & DECAYED:
-        if record.size or record.floor:
-            _rescale(cache, record, _SCALE)  # it counted without decay until now
+        if record.size or record.floor:  # it counted without decay until now
+            if not _may_rescale(cache, record, tracked):
+                return weight
+            _rewrite(cache, record, tracked, _SCALE)
         record.flags |= DECAYED
         record.landmark_ms, record.half_life_ms = at, half_life_ms
     elif half_life_ms and half_life_ms != record.half_life_ms:
-        _move_landmark(cache, record, at)
-        record.half_life_ms = half_life_ms
-    if at - record.landmark_ms > _LANDMARK_HALF_LIVES * record.half_life_ms:
-        _move_landmark(cache, record, at)
-    age = max(-_MAX_HALF_LIVES, (at - record.landmark_ms) / record.half_life_ms)
-    return round(weight * _SCALE * float(2.0**age))
-
-
-def _move_landmark(cache: RecordWriter, record: KeyRecord, at: int) -> None:
-    if at > record.landmark_ms:
-        age = min(_MAX_HALF_LIVES, (at - record.landmark_ms) / record.half_life_ms)
-        _rescale(cache, record, 2.0**-age)
+        _change_half_life(record, at, half_life_ms)
+    age = (at - record.landmark_ms) / record.half_life_ms
+    if (age > _LANDMARK_HALF_LIVES or age + weight.bit_length() > _LANDMARK_BITS) and _may_rescale(
+        cache, record, tracked
+    ):
+        _rewrite(cache, record, tracked, 2.0 ** -min(_MAX_HALF_LIVES, age))
         record.landmark_ms = at
+        age = 0.0
+    age = min(_MAX_HALF_LIVES, max(-_MAX_HALF_LIVES, age))
+    return min(_MAX_SCALED, round(weight * _SCALE * float(2.0**age)))
 
 
-def _rescale(cache: RecordWriter, record: KeyRecord, factor: float) -> None:
-    """Multiplies all counts of a board."""
-    candidates = [
-        Candidate(each.value, round(each.count * factor), round(each.error * factor))
-        for each in all_candidates(cache, record)
-    ]
-    record.floor = round(record.floor * factor)
-    had_rows = record.has_rows
-    cache.abandon_generation(record)
-    record.head = b""
-    record.smallest = 0
-    if had_rows or record.floor:
-        _write_rows(cache, record, candidates)
-    else:
-        record.head = b"".join(
-            b"\x01%b\x00%d" % (escaped(each.value), each.count) for each in candidates
-        )
+def _change_half_life(record: KeyRecord, at: int, half_life_ms: int) -> None:
+    """Moves the landmark so that all counts are worth the same at `at` with another half-life."""
+    at = max(at, record.landmark_ms)
+    age_ms = min(at - record.landmark_ms, _MAX_HALF_LIVES * record.half_life_ms)
+    record.landmark_ms = at - age_ms * half_life_ms // record.half_life_ms
+    record.half_life_ms = half_life_ms
+
+
+def _may_rescale(cache: RecordWriter, record: KeyRecord, tracked: int) -> bool:
+    """Returns whether this transaction may rewrite another board, and counts it if so."""
+    size = min(record.size, tracked)
+    if cache.rescaled and cache.rescaled + size > MAX_DECAYING_CANDIDATES:
+        return False
+    cache.rescaled += size
+    return True
 
 
 def _decayed(cache: RecordCache, record: KeyRecord, candidate: Candidate) -> Candidate:

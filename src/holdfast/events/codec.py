@@ -46,7 +46,7 @@ _pack_header: Final = _HEADER.pack
 _FLAGS: Final = struct.Struct(">H")  # the flags from 1 << 8 on
 LIFE: Final = struct.Struct(">QQQ")  # expires_ms, lifetime_ms, scheduled_ms
 _ROWS: Final = struct.Struct(">QQQQII")  # generation, sequence, floor, smallest, victims, victim
-_DECAY: Final = struct.Struct(">QQ")  # landmark_ms, half_life_ms
+_DECAY: Final = struct.Struct(">qQ")  # landmark_ms, half_life_ms
 
 # Flags of a key, a bit each. Hot paths test the bits, other code uses the properties.
 BOARD: Final = 1  # it is a leaderboard

@@ -156,12 +156,20 @@ class RecordWriter(RecordCache):
         self._is_undoable = False  # each write keeps what it replaces in `_undo`
         self._due: list[tuple[float, str, bytes]] = []
         self._begun: list[tuple[str, bytes]] = []
+        self.rescaled = 0  # candidates of decaying leaderboards that were written again
+        # By the prefix of a leaderboard's index: nothing is left from this key on.
+        self.index_ends: dict[bytes, bytes] = {}
+        # By the prefix of a set's places: nothing is left before this key.
+        self.first_places: dict[bytes, bytes] = {}
         self._decoded = _decoded_of(tx.space)
 
     def renew(self) -> None:
         """Prepares for the next call after `finish`: the time may be another one by now."""
         self.now_ms = expiry.to_ms(self.tx.now)
         self.some_expire = False
+        self.rescaled = 0
+        self.index_ends.clear()
+        self.first_places.clear()
 
     def records(self, keys: list[bytes]) -> list[KeyRecord]:
         """Returns the record of each key; one that is as an earlier call left it is not decoded."""
@@ -329,6 +337,8 @@ class RecordWriter(RecordCache):
         self._beside.clear()
         self._due.clear()
         self._begun.clear()
+        self.index_ends.clear()
+        self.first_places.clear()
         self._changed, sets = self._changes_before
         del self._changed_sets[sets:]
         self.keep()

@@ -36,6 +36,7 @@ from holdfast.events.snapshots import note_change
 from holdfast.keys import prefix_range
 from holdfast.limits import (
     CLEARED_PER_STEP,
+    EVICTED_PER_WRITE,
     HEAD_BYTES,
     HEAD_MEMBERS,
     MAX_BUNDLES,
@@ -280,7 +281,10 @@ def _add_row(
     record.sequence += 1
     where = place(value.at, record.sequence)
     cache.put(by_value, where)
-    cache.put(prefix + PLACES + where, value.raw)
+    places = prefix + PLACES
+    cache.put(places + where, value.raw)
+    if places + where < cache.first_places.get(places, b""):
+        del cache.first_places[places]
     if record.size > record.bound:
         _evict_rows(cache, record)
 
@@ -296,18 +300,24 @@ def _evict_rows(cache: RecordWriter, record: KeyRecord) -> None:
     if excess <= 0:
         return
     record.flags |= PARTIAL
-    if record.bound <= _UNPACKED_MEMBERS or excess > record.bound + CLEARED_PER_STEP:
+    if record.bound <= _UNPACKED_MEMBERS or (
+        excess > record.bound + CLEARED_PER_STEP and record.bound <= EVICTED_PER_WRITE
+    ):
         _pack_rows(cache, record, record.bound)
         return
     prefix = cache.keys.generation(record.generation)
-    oldest = list(cache.scan(*prefix_range(prefix + PLACES), limit=excess))
+    begin, end = prefix_range(prefix + PLACES)
+    # What this call has evicted already is not skipped again each time.
+    first = cache.first_places.get(begin, begin)
+    oldest = list(cache.scan(first, end, limit=min(excess, EVICTED_PER_WRITE)))
+    cache.first_places[begin] = oldest[-1][0]
     for where, raw in oldest:
         part = value_part(raw)
         if record.flags & FANNED_OUT:
             note_change(cache, record, part, raw)
         cache.delete(where)
         cache.delete(prefix + VALUES + part)
-    record.size = record.bound
+    record.size -= len(oldest)
 
 
 def _remove_row(cache: RecordWriter, record: KeyRecord, raw: bytes) -> bool:
