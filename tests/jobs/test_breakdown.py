@@ -73,6 +73,30 @@ def test_failures_and_lost_locks_are_counted_where_they_happened(store: Store) -
 
 
 @pytest.mark.every_engine
+def test_runs_that_are_retried_after_an_error_are_counted_as_retries(store: Store) -> None:
+    store.jobs.put("queue", "Send", retries=1, now=0)
+    for _ in range(2):
+        [job] = store.jobs.pop("queue", "one", now=0)
+        store.jobs.retry(job.id, "one", group="ValueError", message="no address", now=0)
+
+    [row] = store.jobs.stats_by("queue", until=0).rows
+    [worker] = store.jobs.stats_by("queue", "worker", until=0).rows
+
+    assert (row.retries, row.failures, row.completed) == (1, 1, 0)
+    assert (worker.name, worker.retries, worker.failures) == ("one", 1, 1)
+    assert store.jobs.stats("queue", date=0).retries == 0  # Qless counts only locks that have ended
+
+
+def test_a_free_retry_is_no_retry_in_the_statistics(store: Store) -> None:
+    store.jobs.put("queue", "Send", now=0)
+    [job] = store.jobs.pop("queue", "one", now=0)
+
+    store.jobs.retry(job.id, "one", free=True, now=0)
+
+    assert store.jobs.stats_by("queue", until=0).rows == ()
+
+
+@pytest.mark.every_engine
 def test_many_jobs_and_few_give_the_same_numbers(store: Store) -> None:
     jobs = 3 * MAX_NOTES_BYTES // 12  # the notes of several records
     for number in range(jobs):

@@ -38,7 +38,8 @@ _GROWTH: Final = 1.1  # from one bucket to the next, so that a percentile is rig
 _LOG_GROWTH: Final = log2(_GROWTH)
 _LONGEST: Final = 10.0**9  # seconds, 30 years; all longer times share a bucket
 
-COMPLETED, FAILED, LOST = 0, 1, 2  # why a job is noted; lost: its lock has ended
+# Why a job is noted. A retried job's lock has ended, or its worker has put it back after an error.
+COMPLETED, FAILED, RETRIED = 0, 1, 2
 _NOTE_FORMAT: Final = "BxHff"  # why, where its names are, wait and run
 _NOTE: Final = struct.Struct(">" + _NOTE_FORMAT)
 _LENGTHS: Final = struct.Struct(">HHH")  # of class, worker and tags, which follow
@@ -246,7 +247,7 @@ def _records_by_name(notes: bytes) -> dict[tuple[GroupBy, str], DayRecord]:
 
 def _day_record(outcomes: list[int], waits: list[float], runs: list[float]) -> DayRecord:
     """Counts the outcomes of jobs, and the times of completed ones."""
-    failures, retries = outcomes.count(FAILED), outcomes.count(LOST)
+    failures, retries = outcomes.count(FAILED), outcomes.count(RETRIED)
     if failures or retries:
         completed = [why == COMPLETED for why in outcomes]
         waits, runs = [*compress(waits, completed)], [*compress(runs, completed)]

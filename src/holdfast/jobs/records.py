@@ -343,7 +343,10 @@ class Spread(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StatsRow(msgspec.Struct, frozen=True, kw_only=True):
-    """Outcomes of the jobs of one class, tag or worker. `retries` are locks that have ended."""
+    """Outcomes of the jobs of one class, tag or worker.
+
+    `retries` are runs whose lock has ended, and runs that used up a retry, as after an error.
+    """
 
     name: str
     completed: int = 0

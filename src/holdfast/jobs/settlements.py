@@ -244,7 +244,7 @@ class SettlementOperations:
         -1 means that none was left: the job has failed, in `group` or in `failed-retries-<queue>`.
         With `free` it uses up no retry.
 
-        Reads 3 keys, writes 6; with a delay it writes 7, if no retry was left 9.
+        Reads 4 keys, writes 7; with a delay it writes 8, if no retry was left 9.
         """
         return retry(
             self._ledger,
@@ -439,6 +439,8 @@ def retry(
     ledger.add_to_history(
         job, RETRIED, now, _retry_history(worker, int(job.remaining), group, message)
     )
+    if not free:
+        statistics.count_retry(ledger, ledger.keys.queue(job.queue), job, now)
     lists.leave(ledger, job, now)
     job.worker = ""
     job.expires = 0.0

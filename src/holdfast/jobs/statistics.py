@@ -21,7 +21,7 @@ from holdfast.declarations import operation
 from holdfast.engine.contract import Reader, read_counter
 from holdfast.jobs import breakdown
 from holdfast.jobs.arguments import check_queue
-from holdfast.jobs.breakdown import COMPLETED, FAILED, LOST, pack_end, pack_note, split_notes
+from holdfast.jobs.breakdown import COMPLETED, FAILED, RETRIED, pack_end, pack_note, split_notes
 from holdfast.jobs.layout import HIGH, LOW, QueueKeys, below
 from holdfast.jobs.records import JobRecord, QueueStats, Times
 from holdfast.keys import pack_int, unpack
@@ -166,22 +166,9 @@ def count_ended(
     if ledger.tx.get(keys.ended) != flow[0] or not 0.0 <= now - flow[1] < DAY:
         flow = _load_ended_flow(ledger, keys, now)
     (
-        _,
-        begin,
-        day,
-        passed,
-        count,
-        mean,
-        vk,
-        under_1s,
-        rest,
-        names,
-        notes,
-        number,
-        klass,
-        holder,
-        at,
-    ) = flow
+        _, begin, day, passed, count, mean, vk, under_1s, rest,
+        names, notes, number, klass, holder, at,
+    ) = flow  # fmt: skip
     seconds = now - job.time
     if why == COMPLETED:
         passed += 1
@@ -239,7 +226,15 @@ def count_failure(ledger: "Ledger", keys: QueueKeys, job: JobRecord, now: float)
 def count_lost_lock(ledger: "Ledger", keys: QueueKeys, job: JobRecord, now: float) -> None:
     """Counts a lock that has ended. Reads 1 key, writes 2."""
     tally(ledger, keys, "retries", day_of(now))
-    ledger.tx.put(keys.ended, count_ended(ledger, keys, job, LOST, job.worker, now))
+    count_retry(ledger, keys, job, now)
+
+
+def count_retry(ledger: "Ledger", keys: QueueKeys, job: JobRecord, now: float) -> None:
+    """Counts a run that ended without a result in the breakdowns; `job` still knows its worker.
+
+    Qless' counter of a day, `retries`, has only locks that have ended. Reads and writes 1 key.
+    """
+    ledger.tx.put(keys.ended, count_ended(ledger, keys, job, RETRIED, job.worker, now))
 
 
 def add_times(
