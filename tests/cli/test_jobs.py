@@ -37,6 +37,24 @@ def test_queues_and_their_jobs_are_listed(command: Command, emails: holdfast.Sto
     assert ids(command("jobs", "list", "--state", "failed", "--json")) == ["failed"]
 
 
+def test_a_queue_is_named_as_an_argument_or_as_an_option(
+    command: Command, emails: holdfast.Store
+) -> None:
+    named = command("jobs", "list", "emails", "--json")
+    refused = command("jobs", "list", "emails", "--queue", "broken")
+
+    assert ids(named) == ids(command("jobs", "list", "--queue", "emails", "--json"))
+    assert "name one queue, not both 'emails' and 'broken'" in refused.err
+
+
+def test_an_unknown_command_is_answered_with_the_nearest_or_with_all(command: Command) -> None:
+    near = command("jobs", "lst")
+    far = command("jobs", "queues")
+
+    assert "There is no command 'lst'. Did you mean 'list'?" in near.err
+    assert "There is no command 'queues'. There are cancel, import, list, move" in far.err
+
+
 def test_lists_are_tables_for_people(command: Command, emails: holdfast.Store) -> None:
     lines = command("jobs", "list", "--queue", "emails").out.splitlines()
 

@@ -23,7 +23,7 @@ _STATES = (*_OF_A_QUEUE, "failed", "complete")
 def command() -> None:
     """Put, list, show, find, retry, move and cancel jobs; pause queues; list workers.
 
-    Example: holdfast jobs list --data data --queue emails
+    Example: holdfast jobs list --data data emails
     """
 
 
@@ -32,9 +32,8 @@ for each in (*job_changes.COMMANDS, *job_stats.COMMANDS, *job_import.COMMANDS):
 
 
 @command.command("list")
-@click.option(
-    "--queue", metavar="NAME", help="List the jobs of this queue; without it, all queues."
-)
+@click.argument("queue", required=False)
+@click.option("--queue", "option_queue", metavar="NAME", help="The same as QUEUE.")
 @click.option(
     "--state",
     type=click.Choice(_STATES),
@@ -54,14 +53,23 @@ for each in (*job_changes.COMMANDS, *job_stats.COMMANDS, *job_import.COMMANDS):
 )
 @location_options
 def list_jobs(
-    location: Location, out: Output, queue: str | None, state: str | None, count: int, offset: int
+    location: Location,
+    out: Output,
+    queue: str | None,
+    option_queue: str | None,
+    state: str | None,
+    count: int,
+    offset: int,
 ) -> None:
-    """List queues, the jobs of a queue, or the jobs in a state.
+    """List the jobs of QUEUE, the jobs in a state, or without both, all queues.
 
-    Example: holdfast jobs list --data data --state failed
+    Example: holdfast jobs list --data data emails --state running
     """
+    if queue is not None and option_queue not in (None, queue):
+        raise click.UsageError(f"name one queue, not both {queue!r} and {option_queue!r}")
+    queue = option_queue if queue is None else queue
     if queue is None and state in _OF_A_QUEUE:
-        raise click.UsageError(f"jobs that are {state} are listed by queue: give --queue NAME")
+        raise click.UsageError(f"jobs that are {state} are listed by queue: give its name")
     with location.open() as opened:
         if queue is not None:
             _refuse_unknown_queue(opened.space, queue, out)

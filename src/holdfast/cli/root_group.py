@@ -77,6 +77,18 @@ class CommandGroup(click.Group):
     def _find(self, ctx: click.Context, name: str) -> click.Command | None:
         return super().get_command(ctx, name)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        known = self.list_commands(ctx)
+        if args and args[0] not in known and not args[0].startswith("-"):
+            from holdfast.error_text import nearest
+
+            near = nearest(args[0], known)
+            more = f"Did you mean {near!r}?" if near else f"There are {', '.join(known)}."
+            ctx.fail(f"There is no command {args[0]!r}. {more}")
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(
@@ -172,13 +184,8 @@ class Main(ErrorReportingGroup):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in self.entries and not args[0].startswith("-"):
+        if args and args[0] not in self.entries:
             self._refuse_renamed(ctx, args)
-            from difflib import get_close_matches
-
-            near = get_close_matches(args[0], self.entries, 1)
-            more = f" Did you mean {near[0]!r}?" if near else ""
-            ctx.fail(f"There is no command {args[0]!r}.{more}")
         return super().resolve_command(ctx, args)
 
     def _refuse_renamed(self, ctx: click.Context, args: list[str]) -> None:
