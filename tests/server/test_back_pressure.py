@@ -11,7 +11,13 @@ from typing import Any
 
 import pytest
 
-from holdfast.limits import MAX_HEAD_BYTES, MAX_HEADERS, MAX_URL_BYTES
+from holdfast.limits import (
+    MAX_ALL_UNSENT_BYTES,
+    MAX_HEAD_BYTES,
+    MAX_HEADERS,
+    MAX_UNSENT_BYTES,
+    MAX_URL_BYTES,
+)
 from holdfast.server.back_pressure import BackPressure
 from tests.server.running import RawClient, command
 from tests.server.serving import Server, serving
@@ -182,21 +188,25 @@ def test_a_client_that_does_not_read_its_answer_is_dropped(tmp_path: Path) -> No
 
 
 def test_subscribers_that_do_not_read_share_a_bound(tmp_path: Path) -> None:
+    published = 24  # in megabytes: less than one subscriber alone may leave unread
     with serving(tmp_path) as own, contextlib.ExitStack() as stack:
         speaker = stack.enter_context(RawClient(own.resp_port))
-        speaker.ask("PING")
-        before = own.memory_bytes()
         for _ in range(40):
             lazy = stack.enter_context(RawClient(own.resp_port))
             lazy.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
             lazy.ask("SUBSCRIBE", "x")
-        peak = 0
-        for _ in range(24):
-            speaker.ask("PUBLISH", "x", "y" * MEGABYTE)
-            peak = max(peak, own.memory_bytes() - before)
+        before = own.memory_bytes()
+        unsent, memory = [], []
+        for _ in range(published):
+            assert speaker.ask("PUBLISH", "x", "y" * MEGABYTE) > 0
+            unsent.append(_metric(own, "unsent_bytes"))
+            memory.append(own.memory_bytes() - before)
 
-        assert peak < 700 * MEGABYTE
-        assert speaker.ask("PING") == b"PONG"
+        assert max(unsent) <= 2 * MAX_ALL_UNSENT_BYTES + MEGABYTE
+        assert max(memory) < 700 * MEGABYTE
+        left = speaker.ask("PUBLISH", "x", "")
+        assert published * MEGABYTE < MAX_UNSENT_BYTES
+        assert 0 < left < 40
 
 
 class _Client:

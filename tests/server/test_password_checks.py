@@ -9,18 +9,22 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import hiredis
+import msgspec
 import pytest
 
-from holdfast.engine.contract import Engine
+from holdfast.engine.contract import Engine, Transaction
+from holdfast.keys import pack
 from holdfast.limits import (
     FREE_LOGIN_FAILURES,
     MAX_LOGIN_RECORDS,
     MAX_LOGIN_WAIT_SECONDS,
 )
-from holdfast.server import routes  # noqa: F401  # it serves /metrics
+from holdfast.server import password_checks, routes  # noqa: F401  # the latter serves /metrics
+from holdfast.server.auth import Authenticator, has_password
 from holdfast.server.http import HttpApi
 from holdfast.server.password_checks import Failures
-from holdfast.users import Grant, add_user
+from holdfast.spaces import DIRECTORY
+from holdfast.users import Grant, User, add_user, digest_of, remove_user, scrypt_of
 from tests.server.running import command
 from tests.server.small_server import SmallServer, small_server
 
@@ -128,6 +132,54 @@ def test_an_empty_password_opens_nothing(server: SmallServer, words: list[str]) 
         assert str(client.ask("HELLO", "3", "AUTH", "ann", "")).startswith("WRONGPASS ")
 
 
+def test_an_empty_secret_opens_nothing_even_if_one_is_stored(tmp_path: Path) -> None:
+    """An early version stored empty passwords; `add_user` refuses them now."""
+    salt = b"0123456789abcdef"
+    stored = [
+        User(name="ann", grants=ADMIN, salt=salt, password=scrypt_of("", salt)),
+        User(name="tool", grants=ADMIN, token=digest_of("")),
+    ]
+
+    def prepare(engine: Engine) -> None:
+        def put(tx: Transaction) -> None:
+            for user in stored:
+                tx.put(pack(0, "user", user.name), msgspec.msgpack.encode(user))
+
+        engine.transact(put, space=DIRECTORY)
+
+    with small_server(tmp_path, prepare) as server, server.connect() as client:
+        for words in (["ann", ""], ["tool", ""], [""]):
+            assert str(client.ask("AUTH", *words)).startswith("WRONGPASS ")
+        assert _get(server, b"Basic " + base64.b64encode(b"ann:"))[0] == 401
+        assert _get(server, b"Bearer ")[0] == 401
+
+
+@pytest.mark.parametrize("change", ["removed", "given another password"])
+def test_a_user_who_changes_during_a_login_is_not_let_in(
+    server: SmallServer, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    """Checking a password takes 50 ms in a thread; what it was checked against may be gone."""
+    authenticator = server.dispatcher.authenticator
+
+    def slow(user: User, password: str) -> bool:
+        is_right = has_password(user, password)
+        if change == "removed":
+            remove_user(authenticator._engine, "ann")
+        else:
+            add_user(authenticator._engine, "ann", "another", ADMIN)
+        asyncio.run_coroutine_threadsafe(_reload(authenticator), server.dispatcher._loop).result(20)
+        return is_right
+
+    monkeypatch.setattr(password_checks, "has_password", slow)
+    with server.connect() as client:
+        assert str(client.ask("AUTH", "ann", "secret")).startswith("WRONGPASS ")
+        assert authenticator.with_known_password("ann", "secret") is None
+
+
+async def _reload(authenticator: Authenticator) -> None:
+    authenticator.reload()
+
+
 def test_http_asks_guessers_to_wait_too(server: SmallServer) -> None:
     server.dispatcher.password_checks.failures = Failures(clock=lambda: 0.0)
 
@@ -222,15 +274,15 @@ def test_the_right_password_and_time_make_wrong_ones_forgotten() -> None:
 def test_names_that_nobody_has_do_not_make_the_guesses_of_a_user_forgotten(
     server: SmallServer,
 ) -> None:
-    password_checks = server.dispatcher.password_checks
+    checks = server.dispatcher.password_checks
     for _ in range(2 * FREE_LOGIN_FAILURES + 2):  # by now a minute has to pass
-        password_checks.failures.add(("192.0.2.9", "ann"))
+        checks.failures.add(("192.0.2.9", "ann"))
 
     async def spray() -> None:
         numbers = range(MAX_LOGIN_RECORDS + 100)
-        tries = [password_checks.check("192.0.2.9", f"nobody {each}", "guess") for each in numbers]
+        tries = [checks.check("192.0.2.9", f"nobody {each}", "guess") for each in numbers]
         await asyncio.gather(*tries, return_exceptions=True)
 
     asyncio.run_coroutine_threadsafe(spray(), server.dispatcher._loop).result(60)
 
-    assert password_checks.failures.wait_before(("192.0.2.9", "ann")) > 0
+    assert checks.failures.wait_before(("192.0.2.9", "ann")) > 0
