@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast import wire
-from holdfast.errors import RequestTooLarge
+from holdfast.errors import BadFrame, RequestTooLarge
+from holdfast.limits import MAX_COMMAND_ARGUMENTS, MAX_REQUEST_BYTES
 from holdfast.wire import CommandReader
 from tests.server.running import command
 
@@ -105,6 +106,18 @@ def test_a_long_command_is_not_looked_at_again_with_every_packet() -> None:
 
     [[_, word]] = reader.feed(b"\r\n")
     assert len(word) == 20_000_000
+
+
+@pytest.mark.parametrize("count", [MAX_COMMAND_ARGUMENTS + 1, 2 * MAX_COMMAND_ARGUMENTS])
+def test_a_command_of_too_many_arguments_is_refused_before_the_first_of_them(count: int) -> None:
+    """So many short arguments would have fewer bytes than a command may have."""
+    assert count * len(b"$0\r\n\r\n") < MAX_REQUEST_BYTES
+    reader, largest = CommandReader(), CommandReader()
+    reader.feed(b"*%d\r\n" % count)
+    largest.feed(b"*%d\r\n" % MAX_COMMAND_ARGUMENTS)
+
+    assert isinstance(reader.error, BadFrame)
+    assert largest.error is None
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
     backups/20261117T033000Z/data.mdb    a full backup
     backups/20261118T033000Z/changes     an incremental one: what differs from a full one
 
-A backup is valid once its file has its final name, which it gets when it was read and compared.
+A backup is valid once its file has its final name, which it gets after it was read and compared.
 A killed process leaves an `unfinished-copy`, which the next run removes.
 """
 
@@ -40,8 +40,8 @@ __all__ = [
 
 _NAME: Final = re.compile(r"\d{8}T\d{6}Z")
 _RULE: Final = re.compile(r"(\d{1,6})([hdwmy])")
-_FORM: Final = "%Y%m%dT%H%M%SZ"
-_DOWNLOADED: Final = "unfinished-download"
+_NAME_FORMAT: Final = "%Y%m%dT%H%M%SZ"
+_DOWNLOAD_FOLDER: Final = "unfinished-download"
 # Formats of the period of each unit: backups with the same text belong to the same period.
 _PERIODS: Final = {"h": "%Y%m%d%H", "d": "%Y%m%d", "w": "%G%V", "m": "%Y%m", "y": "%Y"}
 
@@ -93,7 +93,7 @@ def backups_in(folder: Path) -> list[DatedBackup]:
 def _backup_at(path: Path) -> DatedBackup | None:
     """Returns the backup in a folder with such a name; None if it holds none."""
     try:
-        made = datetime.strptime(path.name, _FORM).replace(tzinfo=UTC).timestamp()
+        made = datetime.strptime(path.name, _NAME_FORMAT).replace(tzinfo=UTC).timestamp()
         if (path / DATA_FILE).exists():
             size = (path / DATA_FILE).stat().st_size
             return DatedBackup(name=path.name, made=made, bytes=size)
@@ -135,7 +135,7 @@ def keep_download(
     create_folder(folder)
     with _locked(folder):
         _remove_unfinished(folder)
-        unfinished = folder / _DOWNLOADED
+        unfinished = folder / _DOWNLOAD_FOLDER
         unfinished.mkdir(mode=0o700)
         try:
             expected = download(unfinished / DATA_FILE)
@@ -154,7 +154,7 @@ def _make_next(
     is_incremental: bool,
 ) -> DatedBackup:
     """Makes the next backup of a folder; removes a copy that is not what was `expected`."""
-    target = folder / datetime.fromtimestamp(now, UTC).strftime(_FORM)
+    target = folder / datetime.fromtimestamp(now, UTC).strftime(_NAME_FORMAT)
     base = _base(backups_in(folder), now) if is_incremental else None
     if base is None or not isinstance(engine, LmdbEngine):
         copied = engine.backup(target)
@@ -198,8 +198,8 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def _remove_unfinished(folder: Path) -> None:
-    """Removes what a killed process has left. The folder is locked, so nobody works there."""
-    shutil.rmtree(folder / _DOWNLOADED, ignore_errors=True)
+    """Removes what a killed process has left; the lock keeps other processes away."""
+    shutil.rmtree(folder / _DOWNLOAD_FOLDER, ignore_errors=True)
     for name in filter(_NAME.fullmatch, os.listdir(folder)):
         path = folder / name
         if path.is_dir() and {*os.listdir(path)} <= {UNFINISHED_FILE}:
@@ -231,8 +231,8 @@ def remove_old(folder: Path, rules: Sequence[Keep]) -> list[str]:
     """Removes the backups that no rule keeps, and returns their names."""
     with _locked(folder):
         backups = backups_in(folder)
-        stay = kept(backups, rules)
-        gone = [each for each in backups if each.name not in stay]
+        kept_names = kept(backups, rules)
+        gone = [each for each in backups if each.name not in kept_names]
         # Incremental backups first: a killed process leaves none without its base.
         for each in sorted(gone, key=lambda each: each.base is None):
             shutil.rmtree(folder / each.name)

@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 EVERY_SPACE: Final = "*"  # all spaces: its tables are the defaults of every other
 
-# The usual types of arguments: one check of all of them costs less than a look at each.
+# The usual types of arguments: one check of all of them costs less than a check of each.
 _SCALARS: Final = frozenset({bool, bytes, float, int, str, type(None)})
 _are_scalars: Final = _SCALARS.issuperset
 _are_plain: Final = (_SCALARS | {dict, list, tuple}).issuperset
@@ -46,8 +46,7 @@ class Runner(Protocol):
         ...
 
     def transact(self, work: Callable[[Transaction], T], kind: str = "") -> T:
-        """Runs `work` as a transaction. `kind` names its operation: calls of one kind read
-        alike."""
+        """Runs `work` as a transaction; works of the same `kind` read similar keys."""
         ...
 
     def view(self) -> AbstractContextManager[Reader]:
@@ -55,7 +54,7 @@ class Runner(Protocol):
 
     def read(self, work: Callable[[Reader], T], kind: str = "") -> T:
         """Runs `work` on a view, more than once if that saves round trips; works of the same `kind`
-        read alike."""
+        read similar keys."""
         ...
 
     def subscribe(self, topic_prefix: str = "") -> Subscription:

@@ -126,13 +126,13 @@ def bounded_cache(
 
 
 Cache = TypeVar("Cache")
-_clear: Final[list[Callable[[], None]]] = []
+_clear_functions: Final[list[Callable[[], None]]] = []
 
 
 def of_spaces(cache: Cache) -> Cache:
     """Registers a cache whose keys belong to spaces, of this module or of `lru_cache`;
     `forget_spaces` empties it."""
-    _clear.append(getattr(cache, "cache_clear", None) or cache.clear)  # type: ignore[attr-defined]  # one of both
+    _clear_functions.append(getattr(cache, "cache_clear", None) or cache.clear)  # type: ignore[attr-defined]  # one of both
     return cache
 
 
@@ -141,7 +141,7 @@ def forget_spaces() -> None:
 
     Entries of other spaces are made again when they are needed, in some microseconds.
     """
-    for clear in _clear:
+    for clear in _clear_functions:
         clear()
 
 

@@ -25,14 +25,14 @@ from holdfast.errors import BadInput
 _UUID_CODE: Final = 3
 _DECIMAL_CODE: Final = 4
 _INTEGER_CODE: Final = 5
-_MOMENT_CODE: Final = 6
+_NAIVE_DATETIME_CODE: Final = 6
 
 _PLAIN: Final = frozenset({type(None), bool, float, str, bytes, Ext})
 _INT64: Final = 2**63
 
 
 def replaced(value: Any) -> Any:
-    """`value` with extensions in it where msgpack has no form of its own.
+    """Returns `value`, with extensions in place of everything that msgpack has no type for.
 
     >>> replaced([1, "a"]), replaced({"n": 2**70})["n"].code
     ([1, 'a'], 5)
@@ -46,12 +46,12 @@ def replaced(value: Any) -> Any:
         return {name: replaced(item) for name, item in value.items()}
     if kind is list or kind is tuple:
         return [replaced(item) for item in value]
-    return _replaced_rare(value)
+    return _replaced_other(value)
 
 
-def _replaced_rare(value: Any) -> Any:
+def _replaced_other(value: Any) -> Any:
     if isinstance(value, datetime):
-        return value if value.tzinfo else Ext(_MOMENT_CODE, value.isoformat().encode())
+        return value if value.tzinfo else Ext(_NAIVE_DATETIME_CODE, value.isoformat().encode())
     if isinstance(value, UUID):
         return Ext(_UUID_CODE, value.bytes)
     if isinstance(value, Decimal):
@@ -100,7 +100,7 @@ def extension(code: int, data: memoryview) -> Any:
         return Decimal(bytes(data).decode())
     if code == _INTEGER_CODE:
         return int(bytes(data))
-    if code == _MOMENT_CODE:
+    if code == _NAIVE_DATETIME_CODE:
         return datetime.fromisoformat(bytes(data).decode())
     if code == INSTANT_CODE:
         return read_instant(bytes(data))

@@ -20,11 +20,11 @@ _USUAL: Final = frozenset(
 
 
 class JsonFormatter(logging.Formatter):
-    """Writes each record as one line of JSON: when, level, logger, message, and what it was given.
+    """Writes each record as one line of JSON: time, level, logger, message and extra fields.
 
-    Whatever a message holds, quotes and newlines too, it stays one line and one string. What was
-    given with `extra` or added by a filter, such as `request_id` or `trace_id`, is there under its
-    own name unless it is empty. Without `exceptions`, tracebacks are left out.
+    A message with quotes or newlines is still one string on one line. Extra fields are those that
+    were passed with `extra` or added by a filter, such as `request_id` or `trace_id`; empty ones
+    are left out. Without `exceptions`, tracebacks are left out too.
 
     >>> record = logging.LogRecord("shop", logging.INFO, "", 1, 'sold "%s"', ("tea",), None)
     >>> record.created, record.request_id = 0, "r-1"

@@ -1,4 +1,4 @@
-"""TCP keep-alive: detects a silently lost peer, whose machine died or whom a firewall dropped."""
+"""TCP keep-alive: detects a lost peer whose machine died, or whose packets a firewall drops."""
 
 import socket
 from typing import Any, Final

@@ -11,14 +11,18 @@ T = TypeVar("T")
 
 @cache
 def layer_package(name: str) -> ModuleType:
-    """Returns the package of a layer. An `import` statement in its place would take a µs each
-    time."""
+    """Returns the package of a layer.
+
+    An `import` statement in its place would take a microsecond each time.
+    """
     return importlib.import_module(f"holdfast.{name}")
 
 
 class Once(Generic[T]):
-    """An attribute that is created when it is first used; `cached_property` takes a lock for that
-    before Python 3.12, which costs more than most layers."""
+    """Decorates a method whose result becomes an attribute when it is first used.
+
+    Before Python 3.12 `cached_property` takes a lock, which costs more than creating most layers.
+    """
 
     def __init__(self, make: Callable[[Any], T]) -> None:
         self._make = make

@@ -214,9 +214,21 @@ MAX_PAGE_ROWS: Final = 10_000  # a page is held in memory
 MAX_PAGE_BYTES: Final = 32 * 1024 * 1024  # of its JSON; a page is held in memory
 MAX_COUNTED_ROWS: Final = 1_000_000  # rows that one call counts; counting reads them
 MAX_BATCH_OPERATIONS: Final = 1_000  # in one transaction, for which other writers wait
+# rows and index entries that one delete or batch removes: other writers wait for it, about 2 s
+MAX_DELETED_KEYS: Final = 200_000
+MAX_DELETED_BYTES: Final = 256 * 1024 * 1024  # of those rows, which are in memory together
+MAX_KEPT_REVISIONS: Final = 1_000  # the count of a retention policy: each put reads as many rows
+# rows that a put removes or expires, after a change of the policy; further puts do the rest
+PRUNED_PER_PUT: Final = 1_000
+# rows with an expiry that such a put reads; it waits for their removal before it reads further
+MAX_EXPIRING_ROWS_READ: Final = 10_000
+MAX_TABLE_INDEXES: Final = 100  # of a table of rows or of entities: each write maintains them all
+MAX_READ_PAGE_BYTES: Final = 256 * 1024 * 1024  # of stored rows: a page may show little of each
 ROWS_PER_IMPORT_STEP: Final = 1_000  # rows of an import in one transaction
 MAX_REPORTED_REFUSALS: Final = 1_000  # refused lines that an import names; all are counted
 ROWS_PER_BUILD_STEP: Final = 500  # rows that one transaction adds to a new index
+# rows or entities that one transaction adds to a new index; they are held in memory
+BUILD_STEP_BYTES: Final = 32 * 1024 * 1024
 KEYS_PER_DROP_STEP: Final = 500  # keys of a dropped table or index that one transaction removes
 MIN_COMPRESSED_BYTES: Final = 256  # compressing a smaller row gains little
 # bytes, in a table that names no codec; smaller rows gain little
@@ -230,6 +242,8 @@ MAX_DURATION_SECONDS: Final = 10**11  # in a schema: 3,000 years, as far as a ve
 
 DEFAULT_PAGE_ENTITIES: Final = 100  # the default of both public Meduza clients
 MAX_ID_BYTES: Final = 1_024  # an id is part of every index entry of its entity
+# of a Set, List or Map of an entity, and of a set of a row: each change of one item copies all
+MAX_COLLECTION_ITEMS: Final = 250_000
 MAX_VALUE_DEPTH: Final = 100  # lists and maps within each other; deeper ones are mistakes
 # of an indexed text are in exact order; beyond them, a digest tells texts apart
 EXACT_TEXT_BYTES: Final = 256
@@ -237,9 +251,18 @@ EXACT_TEXT_BYTES: Final = 256
 MAX_BSON_DEPTH: Final = 128
 # pieces of an index that one query may join: the product of its IN lists
 MAX_STRETCHES: Final = 10_000
+# of one answer, and ids or IN values of one query: about a second of reading
+MAX_ANSWER_ENTITIES: Final = 100_000
+# of entities that a query on several ids or key columns reads only to find out whether they match
+MAX_COMPARED_BYTES: Final = 256 * 1024 * 1024
+# of processor time for entities or index entries that are walked to count or to skip them
+MAX_WALK_SECONDS: Final = 10.0
+EXPIRED_ENTITY_STEPS: Final = 16  # index entries that are counted while one expired entity is read
 MAX_QUERY_PLANS: Final = 64  # remembered for a table: the orders in which queries name its columns
 # of one put, update or delete: other writers wait for it, about 2 s
 MAX_CHANGED_ENTITIES: Final = 100_000
+# of them, and of index entries that may change with them
+MAX_CHANGED_KEYS: Final = 1_000_000
 # more processor time for each entity of an update with many changes: an ordinary one takes 0.02 ms
 SECONDS_PER_CHANGED_ENTITY: Final = 0.0001
 # of the entities that one call selects to change them, and of what it writes: both are in memory
@@ -256,6 +279,7 @@ WALKED_ENTRIES: Final = 512  # index entries counted one by one before milestone
 INDEX_STEP_ENTITIES: Final = 500
 REMOVED_PER_STEP: Final = 20  # expired entities removed along with one write
 DUMPED_PER_PAGE: Final = 500  # entities in one page of a dump over the network
+DUMPED_BYTES_PER_PAGE: Final = 16 * 1024 * 1024  # of such a page; it is held in memory
 # of a dump that is loaded all or nothing: one request, held in memory
 MAX_ATOMIC_LOAD_BYTES: Final = 64 * 1024 * 1024
 LOAD_STEP_ENTITIES: Final = 500  # loaded from a dump in one transaction

@@ -19,7 +19,7 @@ class RedisConnection:
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
-        self._where = f"{parts.hostname or '127.0.0.1'}:{parts.port or 6379}"
+        self._address = f"{parts.hostname or '127.0.0.1'}:{parts.port or 6379}"
         database = parts.path.strip("/") or "0"
         if not database.isdigit():
             raise BadInput(
@@ -32,7 +32,7 @@ class RedisConnection:
                 context = ssl.create_default_context()
                 self._socket = context.wrap_socket(self._socket, server_hostname=address[0])
         except OSError as error:
-            raise StoreUnreachable(f"no Redis answers at {self._where}: {error}") from None
+            raise StoreUnreachable(f"no Redis answers at {self._address}: {error}") from None
         self._replies = hiredis.Reader()
         try:
             if parts.password:
@@ -57,7 +57,7 @@ class RedisConnection:
         """Returns the reply to one command; raises if it is an error."""
         [reply] = self.pipeline([words])
         if isinstance(reply, hiredis.ReplyError):
-            raise BadInput(f"the Redis at {self._where} refused {words[0]!r}: {reply}")
+            raise BadInput(f"the Redis at {self._address} refused {words[0]!r}: {reply}")
         return reply
 
     def pipeline(self, commands: Sequence[Sequence[Word]]) -> list[Any]:
@@ -77,6 +77,6 @@ class RedisConnection:
                 self._replies.feed(received)
         except (OSError, hiredis.ProtocolError) as error:
             raise StoreUnreachable(
-                f"the connection to the Redis at {self._where} broke: {error}"
+                f"the connection to the Redis at {self._address} broke: {error}"
             ) from None
         return replies

@@ -19,7 +19,7 @@ from holdfast.limits import (
     EXPIRY_CHECK_SECONDS,
     REMOTE_EXPIRY_CHECK_SECONDS,
 )
-from holdfast.spaces import DIRECTORY, NOWHERE, find_number, find_or_create
+from holdfast.spaces import DIRECTORY, NO_SPACE, find_number, find_or_create
 
 T = TypeVar("T")
 
@@ -49,11 +49,11 @@ class SpaceRunner:
         self.prefix = prefix
         self.dropped_key = expiry.dropped_key(prefix)
         self.is_remote = engine.is_remote
-        self._look_seconds = (
+        self._check_seconds = (
             REMOTE_EXPIRY_CHECK_SECONDS if engine.is_remote else EXPIRY_CHECK_SECONDS
         )
         self._guard = Guard(self.dropped_key, expiry.refuse_dropped)
-        self._looked = -math.inf  # when nothing was last found to be due
+        self._last_empty_check = -math.inf  # when nothing was last found to be due
 
     def transact(self, work: Callable[[Transaction], T], kind: str = "") -> T:
         """Runs `work`, and in the same transaction removes a little of what has expired.
@@ -85,19 +85,19 @@ class SpaceRunner:
     def run_and_sweep(self, work: Callable[[Transaction], T], tx: Transaction) -> T:
         """Runs `work` and then, in the same transaction, removes a little of what has expired.
 
-        A process that has just found nothing due does not look again at once: at a thousand writes
+        A process that has just found nothing due does not check again at once: at a thousand writes
         a second that would cost more than all removals.
         """
         if tx.get(self.dropped_key) is not None:
             expiry.refuse_dropped(tx)
         result = work(tx)
-        since = tx.now - self._looked
+        since = tx.now - self._last_empty_check
         # A remote engine runs work more than once at the same `now`, first on guesses: only what
         # the last run finds counts.
-        if 0 <= since < self._look_seconds and (since or not self.is_remote):
+        if 0 <= since < self._check_seconds and (since or not self.is_remote):
             return result
         found = expiry.sweep(tx, REMOVERS, limit=EXPIRED_PER_WRITE)
-        self._looked = -math.inf if found else tx.now
+        self._last_empty_check = -math.inf if found else tx.now
         return result
 
     @contextmanager
@@ -153,21 +153,21 @@ class NewSpaceRunner(SpaceRunner):
     def __init__(
         self, engine: Engine, find: Callable[[], bytes | None], create: Callable[[], bytes]
     ) -> None:
-        super().__init__(engine, NOWHERE)
+        super().__init__(engine, NO_SPACE)
         self._find = find
         self._create = create
         self._failure: Exception | None = None  # why it could not be created
 
     def exists(self) -> bool:
         """Returns whether the space exists by now. Reads 1 key until it does."""
-        if self.prefix == NOWHERE and (found := self._find()) is not None:
-            self._become(found)
-        return self.prefix != NOWHERE
+        if self.prefix == NO_SPACE and (found := self._find()) is not None:
+            self._set_prefix(found)
+        return self.prefix != NO_SPACE
 
     def create(self) -> None:
         """Creates the space, unless it exists."""
-        if self.prefix == NOWHERE:
-            self._become(self._create())
+        if self.prefix == NO_SPACE:
+            self._set_prefix(self._create())
 
     def try_to_create(self) -> None:
         """Like `create`, for one transaction of a group: an error is raised by the transaction's
@@ -177,7 +177,7 @@ class NewSpaceRunner(SpaceRunner):
         except Exception as error:
             self._failure = error
 
-    def _become(self, prefix: bytes) -> None:
+    def _set_prefix(self, prefix: bytes) -> None:
         self.dropped_key = expiry.dropped_key(prefix)
         self._guard = Guard(self.dropped_key, expiry.refuse_dropped)
         self.prefix = prefix
@@ -196,7 +196,7 @@ class NewSpaceRunner(SpaceRunner):
         return super().transact(work, kind)
 
     def run_and_sweep(self, work: Callable[[Transaction], T], tx: Transaction) -> T:
-        if tx.space == NOWHERE:
+        if tx.space == NO_SPACE:
             raise self._failure or UnknownSpace("the space could not be created")
         return super().run_and_sweep(work, tx)
 
@@ -213,7 +213,7 @@ class NewSpaceRunner(SpaceRunner):
         if self.exists():
             return super().view()
         if find_number(self._engine, EVERY_SPACE) is None:
-            return self._engine.view(space=NOWHERE)
+            return self._engine.view(space=NO_SPACE)
         return self._dry_run_view()
 
     def short_view(self) -> AbstractContextManager[Reader]:
@@ -227,14 +227,14 @@ class NewSpaceRunner(SpaceRunner):
 
     @contextmanager
     def _dry_run_view(self) -> Iterator[Reader]:
-        """Returns the space as if it were created now, with the default tables.
+        """Opens a view of the space as if it were created now, with the default tables.
 
-        They are written in a transaction that is always undone.
+        The tables are written in a transaction that is always undone.
         """
         from holdfast.tables import EveryDomainTables
 
         copy = EveryDomainTables(Domains(self._engine)).copies()
-        with suppress(_Undone), self._engine.transaction(space=NOWHERE) as tx:
+        with suppress(_Undone), self._engine.transaction(space=NO_SPACE) as tx:
             copy(tx)
             yield tx
             raise _Undone

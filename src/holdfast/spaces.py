@@ -23,7 +23,7 @@ _LAST: Final = pack(0, "last")
 COPYING: Final = pack(0, "copying")
 SPACE_CREATED: Final = "spaces.created"  # a notice in the directory, with the name as its payload
 SPACE_DROPPED: Final = "spaces.dropped"  # also with the name
-NOWHERE: Final = pack(2**62)  # the prefix of spaces that do not exist: no space has this number
+NO_SPACE: Final = pack(2**62)  # the prefix of spaces that do not exist: no space has this number
 
 
 def refuse_bad_name(name: str) -> None:
@@ -38,7 +38,7 @@ def refuse_bad_name(name: str) -> None:
         )
 
 
-def refuse_half_a_copy(engine: Engine) -> None:
+def refuse_unfinished_copy(engine: Engine) -> None:
     """Raises `CopyUnfinished` if the store is an unfinished copy. Reads 1 key."""
     with engine.view(space=DIRECTORY) as view:
         source = view.get(COPYING)

@@ -21,14 +21,14 @@ from holdfast.limits import CHECKPOINT_SECONDS, EXPIRED_PER_STEP
 from holdfast.space_runner import Domains, NewSpaceRunner, SpaceRunner
 from holdfast.spaces import (
     DIRECTORY,
-    NOWHERE,
+    NO_SPACE,
     clear_some,
     find_number,
     find_or_create,
     move_to_dropped,
     prefix_of,
     refuse_bad_name,
-    refuse_half_a_copy,
+    refuse_unfinished_copy,
 )
 from holdfast.transactions import LayersView, Shared, events_on, jobs_maker
 from holdfast.transactions import Tx as Tx  # public, like the store
@@ -75,7 +75,7 @@ def open(
         raise
 
 
-# What a client has, but a store has in another form.
+# Advice for names that only a client has.
 _ELSEWHERE: Final = {
     **dict.fromkeys(
         ("batch", "pipeline"),
@@ -259,7 +259,7 @@ class Store(Space):
         self.engine = engine
         self._maintenance: MaintenanceRuns | None = None
         self._maintenance_lock = threading.Lock()
-        refuse_half_a_copy(engine)
+        refuse_unfinished_copy(engine)
         prefix = find_or_create(engine, DEFAULT_SPACE)
         super().__init__(engine, DEFAULT_SPACE, prefix, store=self)
 
@@ -282,12 +282,14 @@ class Store(Space):
         refuse_bad_name(name)
         if not create and find_number(self.engine, name) is None:
             runner = NewSpaceRunner(
-                self.engine, partial(prefix_of, self.engine, name), partial(self._created, name)
+                self.engine,
+                partial(prefix_of, self.engine, name),
+                partial(self._find_or_create, name),
             )
-            return Space(self.engine, name, NOWHERE, self._shared, self, runner)
-        return Space(self.engine, name, self._created(name), self._shared, self)
+            return Space(self.engine, name, NO_SPACE, self._shared, self, runner)
+        return Space(self.engine, name, self._find_or_create(name), self._shared, self)
 
-    def _created(self, name: str) -> bytes:
+    def _find_or_create(self, name: str) -> bytes:
         """Returns the prefix of a space, created with the tables that all spaces have."""
         prefix = find_or_create(self.engine, name)
         if find_number(self.engine, EVERY_SPACE) is not None:
@@ -305,7 +307,7 @@ class Store(Space):
 
         Each succeeds or fails alone.
         """
-        if NOWHERE in [step.space._runner.prefix for step in steps]:
+        if NO_SPACE in [step.space._runner.prefix for step in steps]:
             return self._transact_many_in_new(steps)
         return self._transact_many(steps)
 
@@ -313,7 +315,7 @@ class Store(Space):
         """Like `transact_many`, for a thread that must not be blocked: returns None, without having
         written anything, if it would take more than a moment."""
         prefixes = [step.space._runner.prefix for step in steps]
-        if NOWHERE in prefixes:
+        if NO_SPACE in prefixes:
             return None
         outcomes = self.engine.try_transact_many(_works_of(steps), spaces=prefixes)
         return None if outcomes is None else _retry_failed_removals(outcomes, steps)

@@ -1,9 +1,8 @@
 """Moves a whole store from one engine to another: `holdfast copy`.
 
-It copies space by space, in key order, in bounded transactions; pairs that the target already has
-are left alone. So an interrupted copy continues when it is run again, and
-one whose source has changed since ends up the same as the source. Then both sides are read once
-more and compared, by number and by digest.
+It copies space by space, in key order, in bounded transactions, and skips pairs that the target
+already has. So an interrupted copy continues when it is run again, even if the source has changed
+since. Then both sides are read once more, and their numbers of pairs and digests are compared.
 
 While a copy is in progress the target has a mark in its directory, and can't be opened as a store:
 
@@ -20,7 +19,7 @@ from holdfast.engine.contract import Engine, Notice, Reader, Transaction
 from holdfast.errors import BadInput, StoreBusy, StoreDamaged
 from holdfast.keys import after, pack, prefix_range, unpack
 from holdfast.limits import COPIED_BYTES_PER_STEP, COPIED_KEYS_PER_STEP
-from holdfast.spaces import COPYING, DIRECTORY, refuse_half_a_copy
+from holdfast.spaces import COPYING, DIRECTORY, refuse_unfinished_copy
 
 __all__ = ["COPY_ENDED", "CopyResult", "Phase", "StoreDigest", "copy"]
 
@@ -55,13 +54,13 @@ def copy(
     name: str,
     progress: Progress = lambda phase, keys: None,
 ) -> CopyResult:
-    """Makes `target` the same as `source`, and verifies that it is. `name` is what errors and the
-    mark call the source.
+    """Makes `target` the same as `source`, and verifies that it is.
 
-    `target` must be empty, or hold an unfinished copy from `name`. Each space is one snapshot of
-    the source; let nobody write meanwhile if the copy is to replace it.
+    `name` is the source's name, for errors and for the mark. `target` must be empty, or hold an
+    unfinished copy from `name`. Each space is one snapshot of the source; stop all writers first if
+    the copy is to replace it.
     """
-    refuse_half_a_copy(source)
+    refuse_unfinished_copy(source)
     _begin(target, name)
     written = removed = 0
     spaces = _spaces(source)
@@ -71,7 +70,7 @@ def copy(
         with source.view(space=space) as reader:
             put, gone = _copy_space(reader, target, space, progress)
             written, removed = written + put, removed + gone
-            expected, found = _digest_of(reader, space, None), StoreDigest(keys=0, digest="")
+            expected = _digest_of(reader, space, None)
             with target.view(space=space) as copied:
                 found = _digest_of(copied, space, progress)
             if found != expected:
@@ -144,9 +143,9 @@ def _copy_space(
     for batch, is_last in _batches(reader, begin, end):
         upto = end if is_last else after(batch[-1][0])
         with target.view(space=space) as copied:
-            there = {k: v for k, v in copied.scan(begin, upto) if k != COPYING}
-        put = [(key, value) for key, value in batch if there.pop(key, None) != value]
-        gone = list(there)
+            existing = {k: v for k, v in copied.scan(begin, upto) if k != COPYING}
+        put = [(key, value) for key, value in batch if existing.pop(key, None) != value]
+        gone = list(existing)
         if put or gone:
             target.transact(lambda tx, put=put, gone=gone: _write(tx, put, gone), space=space)  # type: ignore[misc]
         written, removed = written + len(put), removed + len(gone)

@@ -27,7 +27,7 @@ _NESTED: Final = {
 }
 
 
-_WITH_ONE_LAYER: Final = 3  # attributes: the transaction, what spaces share, and one layer
+_WITH_ONE_LAYER: Final = 3  # attributes of such a `Tx`: `_tx`, `_shared` and the layer
 
 
 class View:
@@ -50,8 +50,7 @@ class View:
 
     @property
     def raw(self) -> Transaction:
-        """The engine's own transaction, below the layers: for code that builds directly on the
-        engine."""
+        """The engine's own transaction, for code that builds directly on the engine."""
         return self._tx  # type: ignore[return-value]  # a view refuses to write
 
     # --- layers: one property each; what a layer needs of another is passed in here --------
@@ -109,8 +108,10 @@ class Tx(View):
 
 
 class LayersView:
-    """The layers on a view. A hand-written context manager: a generator would cost as much as the
-    view itself."""
+    """Opens the layers on a view, as a context manager.
+
+    It is written by hand, because a generator would cost as much as the view itself.
+    """
 
     __slots__ = ("_shared", "_view")
 
@@ -150,13 +151,15 @@ class Shared:
 
 
 def jobs_maker() -> "Callable[[Any], Jobs]":
-    """Returns the function that creates the jobs layer of a transaction; queues with a rate count
-    on its metrics."""
+    """Returns the function that creates the jobs layer of a transaction.
+
+    Queues with a rate limit count their jobs in the metrics of the same transaction.
+    """
     jobs = layer_package("jobs").Jobs
-    return lambda tx: jobs(tx, _limiter_on)
+    return lambda tx: jobs(tx, _metrics_on)
 
 
-def _limiter_on(tx: Transaction) -> "Metrics":
+def _metrics_on(tx: Transaction) -> "Metrics":
     made: Metrics = layer_package("metrics").Metrics(tx)
     return made
 

@@ -24,7 +24,7 @@ from holdfast.spaces import DIRECTORY
 ROLES: Final[dict[str, int]] = {"read": 0, "write": 1, "admin": 2}
 EVERYTHING: Final = "*"
 # What a grant may be for: the layers, and `pubsub`, the messages that clients publish.
-GRANTED: Final = tuple(sorted([EVERYTHING, "admin", "pubsub", *LAYERS]))
+GRANTABLE: Final = tuple(sorted([EVERYTHING, "admin", "pubsub", *LAYERS]))
 USERS_CHANGED: Final = "users.changed"  # the topic of the notice that makes all servers reload
 
 _EXPECTED: Final = (
@@ -66,9 +66,9 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         if (divider and not space.strip()) or (second and not layer.strip()):
             missing = "space" if not space.strip() else "layer"
             raise BadInput(f"the grant {text!r} has an empty {missing}", hint=_EXPECTED)
-        if layer and layer not in GRANTED:
-            near = nearest(layer, GRANTED)
-            there = f"Did you mean {near!r}?" if near else f"There are {', '.join(GRANTED)}."
+        if layer and layer not in GRANTABLE:
+            near = nearest(layer, GRANTABLE)
+            there = f"Did you mean {near!r}?" if near else f"There are {', '.join(GRANTABLE)}."
             raise BadInput(
                 f"the grant {text!r} is for the layer {layer!r}, which does not exist",
                 hint=f"{there} After a space with a colon in its name, write :* for all layers.",
@@ -203,7 +203,7 @@ def _change(
         before = None if value is None else msgspec.msgpack.decode(value, type=User)
         after = change(before)
         if keep_admin and before is not None and before.is_admin:
-            _refuse_loss(tx, before, after)
+            _refuse_losing_last_admin(tx, before, after)
         if after is None:
             tx.delete(key)
         else:
@@ -214,7 +214,7 @@ def _change(
     return engine.transact(work, space=DIRECTORY)
 
 
-def _refuse_loss(tx: Transaction, before: User, after: User | None) -> None:
+def _refuse_losing_last_admin(tx: Transaction, before: User, after: User | None) -> None:
     """Raises if `before` is the last admin, and `after` is not one."""
     if after is not None and after.is_admin and after.can_log_in:
         return

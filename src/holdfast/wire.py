@@ -24,7 +24,7 @@ PONG: Final = b"+PONG\r\n"
 _BREAKS: Final = re.compile(r"[\r\n]+")
 _ARRAY: Final = re.compile(rb"\*(\d{1,20})\r\n")
 _BULK: Final = re.compile(rb"\$(\d{1,20})\r\n")
-_BEGUN: Final = re.compile(rb"[*$]\d{0,20}\r?\Z")  # a header whose rest is still to come
+_PARTIAL_HEADER: Final = re.compile(rb"[*$]\d{0,20}\r?\Z")  # a header whose rest is still to come
 _HTTP: Final = re.compile(rb"[A-Z]+ \S+ HTTP/\d")
 _TLS: Final = 0x16  # the first byte of a TLS handshake
 _STAR: Final = 0x2A
@@ -40,7 +40,7 @@ _SHORT_RUN: Final = 16  # words; a shorter run is read word by word
 _RUN_BYTES: Final = 65_536  # of a run
 _WORD_BYTES: Final = 6  # that a word has at least: `$0`, and two line breaks
 _LARGE_WORD: Final = 65_536  # bytes that are not copied twice
-_FORGOTTEN_WORDS: Final = 1_000  # in one step
+_RELEASED_WORDS: Final = 1_000  # in one step
 _BLANKS: Final = b" \t\r\n"
 _OTHER_TYPES: Final = b"$+-:%~>|=(,#_!."  # what replies begin with, and no command
 
@@ -58,8 +58,8 @@ class CommandReader:
 
     One method says what a command is: `_read`. It checks every length before it relies on it, and
     allocates no memory for what has not arrived. Packets of whole commands, as most are, are read
-    by faster methods: `read_only`, `_read_one`, and hiredis, in C. Those take only what is written
-    exactly as a client's library writes it, so that they read nothing that `_read` reads otherwise.
+    by faster methods: `read_single_command`, `_read_small_command`, and hiredis, in C. They accept
+    only the exact bytes that client libraries write, so they never differ from `_read`.
     """
 
     def __init__(self, argument_bytes: Mapping[bytes, int] | None = None) -> None:
@@ -71,7 +71,7 @@ class CommandReader:
         self.error: BadFrame | RequestTooLarge | None = None
         self._argument_bytes = argument_bytes or {}
         self._parser = hiredis.Reader()
-        self._glance_bytes = min([_PARSED_BYTES, *self._argument_bytes.values()])
+        self._fast_path_bytes = min([_PARSED_BYTES, *self._argument_bytes.values()])
         self._held = bytearray()  # what is not complete yet
         self._wanted = 0  # bytes that must be held before parsing continues
         self._words: Command = []  # of a command that is not complete yet
@@ -98,7 +98,7 @@ class CommandReader:
         self._held = bytearray()
         words, self._words, self._missing = self._words, [], 0
         while words:
-            del words[-_FORGOTTEN_WORDS:]
+            del words[-_RELEASED_WORDS:]
             yield
 
     def feed(self, data: bytes) -> list[Command]:
@@ -141,9 +141,9 @@ class CommandReader:
     def feed_whole(self, data: bytes) -> list[Command] | None:
         """Returns the commands of `data` if the faster methods can read it; if None, use
         `feed`."""
-        if self._held or self._missing or len(data) > min(self._glance_bytes, self.max_bytes):
+        if self._held or self._missing or len(data) > min(self._fast_path_bytes, self.max_bytes):
             return None
-        if len(data) <= SMALL_BYTES and (only := read_only(data)) is not None:
+        if len(data) <= SMALL_BYTES and (only := read_single_command(data)) is not None:
             return [only]
         return self._read_whole(data)
 
@@ -161,7 +161,7 @@ class CommandReader:
             reader.feed(data)
             reader.feed(_END)
             commands = list(iter(reader.gets, False))
-            if commands and commands.pop() == [] and all(commands) and _written(commands) == data:
+            if commands and commands.pop() == [] and all(commands) and _encoded(commands) == data:
                 return commands
         except Exception:  # hiredis has several, and `_read` knows what to say
             pass
@@ -235,7 +235,7 @@ class CommandReader:
         """Takes words that are written in the usual way, all but the last of a command.
 
         A command of a million words must not hold up other clients, and this takes a fifth of the
-        time of a closer look at each.
+        time of parsing each word.
         """
         parts = data[at : at + _RUN_BYTES].split(b"\r\n")
         most = self._argument_bytes.get(self._words[0].upper(), self.max_bytes)
@@ -285,21 +285,20 @@ class CommandReader:
         return end + 1
 
 
-def read_only(data: bytes) -> Command | None:
-    """Returns the command that `data` is, if it is all of it, small, and written as libraries write
-    it.
+def read_single_command(data: bytes) -> Command | None:
+    """Returns the command in `data`, if there is exactly one, small and as libraries write it.
 
-    A command of two words, the form of all operations, is compared with what it should be, letter
-    by letter, which takes a third of a parser's time.
+    A command of two words, the form of all operations, is compared with the bytes that it should
+    have, which takes a third of a parser's time.
 
-    >>> read_only(b"*1\\r\\n$4\\r\\nPING\\r\\n")
+    >>> read_single_command(b"*1\\r\\n$4\\r\\nPING\\r\\n")
     [b'PING']
-    >>> read_only(b"*2\\r\\n$4\\r\\nECHO\\r\\n$2\\r\\nhi\\r\\n")
+    >>> read_single_command(b"*2\\r\\n$4\\r\\nECHO\\r\\n$2\\r\\nhi\\r\\n")
     [b'ECHO', b'hi']
     """
     parts = data.split(b"\r\n", 4)
     if parts[0] != _PAIR:
-        return _read_one(data)
+        return _read_small_command(data)
     if len(parts) != 5:
         return None
     _, first_size, first, second_size, rest = parts
@@ -312,10 +311,11 @@ def read_only(data: bytes) -> Command | None:
     return [first, rest[:-2]]
 
 
-def _read_one(data: bytes) -> Command | None:
-    """Returns the only command of `data`, if it is small and no word has a line break inside.
+def _read_small_command(data: bytes) -> Command | None:
+    """Returns the command in `data`, if there is exactly one, and it is small and has no line break
+    inside a word.
 
-    >>> _read_one(b"*3\\r\\n$3\\r\\nSET\\r\\n$1\\r\\na\\r\\n$1\\r\\nb\\r\\n")
+    >>> _read_small_command(b"*3\\r\\n$3\\r\\nSET\\r\\n$1\\r\\na\\r\\n$1\\r\\nb\\r\\n")
     [b'SET', b'a', b'b']
     """
     if b"\r\n*" in data:
@@ -331,10 +331,10 @@ def _read_one(data: bytes) -> Command | None:
 
 
 def _may_be_large(data: bytes) -> bool:
-    """Returns whether something in it looks like the header of an aggregate of a thousand elements.
+    """Returns whether `data` may contain the header of an aggregate of a thousand elements.
 
-    Wherever it is: hiredis does not look at the two bytes behind a word, so a header can follow
-    any byte. The characters are looked for one by one, because that is much faster.
+    The header may be anywhere: hiredis does not check the two bytes after a word, so a header can
+    follow any byte. The characters are searched one by one, because that is much faster.
     """
     return _LARGE_ARRAY.search(data) is not None or (
         (b">" in data or b"%" in data or b"~" in data or b"|" in data)
@@ -342,7 +342,7 @@ def _may_be_large(data: bytes) -> bool:
     )
 
 
-def _written(commands: list[Command]) -> bytes:
+def _encoded(commands: list[Command]) -> bytes:
     """Returns the commands as a client's library writes them."""
     pack = hiredis.pack_command
     return b"".join([pack(tuple(words)) for words in commands])  # type: ignore[arg-type]  # its hint is a tuple of one
@@ -350,7 +350,7 @@ def _written(commands: list[Command]) -> bytes:
 
 def _unfinished(data: bytes, at: int, expected: str) -> int:
     """Raises, with the message of Redis, unless the data can still become a header."""
-    if len(data) > at and not _BEGUN.match(data, at):
+    if len(data) > at and not _PARTIAL_HEADER.match(data, at):
         first = data[at : at + 1].decode("latin-1")
         if first != expected:
             raise BadFrame(f"expected {expected!r}, got {first!r}: a word is a bulk string")
@@ -385,8 +385,8 @@ def _unescaped(found: re.Match[bytes]) -> bytes:
 # --- replies -------------------------------------------------------------------------------------
 
 
-def last_words(failed: BadFrame | RequestTooLarge) -> bytes:
-    """The error line before the connection is closed, because nothing can follow."""
+def closing_reply(failed: BadFrame | RequestTooLarge) -> bytes:
+    """Returns the error that is sent last, before the connection is closed."""
     if isinstance(failed, HttpOnRespPort):
         return _http_refusal(failed)
     kind = "Protocol error: " if isinstance(failed, BadFrame) else ""
@@ -403,7 +403,8 @@ def _http_refusal(failed: HttpOnRespPort) -> bytes:
 
 
 def bulk(value: bytes) -> bytes:
-    """
+    """Returns a bulk string.
+
     >>> bulk(b"hello")
     b'$5\\r\\nhello\\r\\n'
     """
@@ -449,7 +450,7 @@ def array(items: Iterable[bytes]) -> bytes:
 
 
 def push(items: Iterable[bytes], protocol: int) -> bytes:
-    """Encodes what was not asked for: an array in protocol 2, a push frame in protocol 3."""
+    """Returns a message that no command asked for: an array in protocol 2, a push in protocol 3."""
     written = array(items)
     return b">" + written[1:] if protocol == 3 else written
 

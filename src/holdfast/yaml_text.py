@@ -171,7 +171,7 @@ def scalar(node: yaml.ScalarNode) -> Any:
 
 
 def load(content: str | bytes) -> Any:
-    """Plain data: mappings with text keys, lists, texts, numbers, bools, None and datetimes."""
+    """Returns a text as plain data: dicts, lists, texts, numbers, bools, None and datetimes."""
     root = compose(content)
     return None if root is None else _plain(root)
 

@@ -55,7 +55,7 @@ def test_each_page_is_shown_and_is_also_json(
         ("schedules", "at 02:30 on Monday to Friday, Europe/Berlin"),
         ("schedules", "every 15 min"),
         ("throttles", "0 of 2 used"),
-        ("throttles?name=smtp", "Hold it"),
+        ("throttles?name=smtp", "Held by"),
         ("tracked", '<em class="bad">17</em>'),  # the menu counts failures on every page
         ("tracked", "receipt-59"),
         ("search?q=vip", "Jobs with this tag"),
@@ -117,6 +117,18 @@ def test_a_queue_whose_rate_is_used_up_is_limited_until_it_has_something_left(
     assert "limited by its rate: the next job may start in" in visitor.get(
         f"/ui/{fresh.name}/queues/q"
     )
+
+
+def test_a_queue_shows_runs_that_were_retried_after_an_error(
+    fresh: ClientSpace, visitor: Visitor
+) -> None:
+    fresh.jobs.put("emails", "Send", id="mail")
+    fresh.jobs.pop("emails", "worker-1")
+    fresh.jobs.retry("mail", "worker-1", group="ValueError", message="no address")
+
+    shown = visitor.get(f"/ui/{fresh.name}/queues/emails")
+
+    assert "0 failures and 1 retries on that day; 0 of the retries because a lock ended." in shown
 
 
 def test_a_queue_is_paused_and_goes_on(fresh: ClientSpace, visitor: Visitor) -> None:

@@ -13,7 +13,13 @@ from bson.int64 import Int64
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.entities.bson_codec import ForeignValue, _decode_plainly, _document, decode, encode
+from holdfast.entities.bson_codec import (
+    UnsupportedValue,
+    _decode_in_python,
+    _document,
+    decode,
+    encode,
+)
 from holdfast.errors import BadValue, HoldfastError, Malformed
 from holdfast.limits import MAX_BSON_DEPTH
 
@@ -47,14 +53,14 @@ def test_an_array_keeps_elements_whose_names_are_alike() -> None:
     )
     body = document(b"\x04a\0" + elements)
 
-    for read in (decode, _decode_plainly):
+    for read in (decode, _decode_in_python):
         assert read(body) == {"a": ["x", "y"]}
 
 
 def test_old_binaries_come_without_their_second_length() -> None:
     body = bson.encode({"b": Binary(b"xyz", OLD_BINARY_SUBTYPE)})
 
-    for read in (decode, _decode_plainly):
+    for read in (decode, _decode_in_python):
         assert bytes(read(body)["b"]) == b"xyz"
     with pytest.raises(Malformed, match="a binary value has a wrong length inside"):
         decode(body.replace(b"\3\0\0\0xyz", b"\4\0\0\0xyz"))
@@ -76,7 +82,7 @@ def test_old_binaries_come_without_their_second_length() -> None:
 def test_other_types_are_named_and_refused(element: bytes, name: str) -> None:
     from holdfast.entities.bson_values import from_wire
 
-    for read in (decode, _decode_plainly):
+    for read in (decode, _decode_in_python):
         with pytest.raises(BadValue, match=f"Type {name} not allowed for entities"):
             from_wire(read(document(element)))
 
@@ -121,13 +127,13 @@ def test_what_is_no_document_is_malformed(body: bytes) -> None:
 @pytest.mark.parametrize("type", [b"\x03", b"\x04"], ids=["documents", "arrays"])
 @pytest.mark.parametrize("depth", [MAX_BSON_DEPTH + 1, 5_000, 20_000])
 def test_nesting_without_end_is_refused(depth: int, type: bytes) -> None:
-    for read in (decode, _decode_plainly):
+    for read in (decode, _decode_in_python):
         with pytest.raises(BadValue, match="nested deeper than 128 lists and maps"):
             read(nested(depth, type))
 
 
 def test_nesting_up_to_its_limit_is_read() -> None:
-    for read in (decode, _decode_plainly):
+    for read in (decode, _decode_in_python):
         value, depth = read(nested(MAX_BSON_DEPTH)), 1
         while value:
             value, depth = value["0"], depth + 1
@@ -144,7 +150,7 @@ def nested(depth: int, type: bytes = b"\x03") -> bytes:
 def test_moments_beyond_the_calendar_keep_their_milliseconds() -> None:
     for milliseconds in (2**62, -(2**62), 253402300800000):
         body = document(b"\x09n\0" + struct.pack("<q", milliseconds))
-        for read in (decode, _decode_plainly):
+        for read in (decode, _decode_in_python):
             assert int(read(body)["n"]) == milliseconds
         assert encode({"n": DatetimeMS(milliseconds)}) == body
 
@@ -178,7 +184,7 @@ def test_the_plain_codec_agrees_with_the_fast_one(content: dict[str, Any]) -> No
     body = bson.encode(content)
 
     assert _document(content) == body
-    assert _decode_plainly(body) == decode(body) == content
+    assert _decode_in_python(body) == decode(body) == content
 
 
 _NAMES = st.sampled_from([b"a\0", b"\0", b"\x06\0", b"\x0e\0"])
@@ -199,7 +205,7 @@ def _shown(value: Any) -> Any:
         return {name: _shown(item) for name, item in value.items()}
     if isinstance(value, list):
         return [_shown(item) for item in value]
-    return value.name if isinstance(value, ForeignValue) else value
+    return value.name if isinstance(value, UnsupportedValue) else value
 
 
 @settings(max_examples=300, deadline=None)
@@ -207,14 +213,14 @@ def _shown(value: Any) -> Any:
 def test_undefined_and_symbols_are_never_read_as_null_and_text(elements: list[bytes]) -> None:
     body = document(*elements)
 
-    assert _shown(decode(body)) == _shown(_decode_plainly(body))
+    assert _shown(decode(body)) == _shown(_decode_in_python(body))
 
 
 @settings(max_examples=200, deadline=None)
 @given(st.binary(max_size=60))
 def test_no_bytes_do_harm(noise: bytes) -> None:
     body = document(noise)
-    for read in (decode, _decode_plainly):
+    for read in (decode, _decode_in_python):
         with suppress(HoldfastError):
             assert isinstance(read(body), dict)
 

@@ -78,7 +78,7 @@ def test_a_milestone_may_be_any_entry(
     """With a milestone at every second entry on average, all neighbourhoods occur."""
     present: set[int] = set()
     with pytest.MonkeyPatch.context() as patch, stores.open() as store:
-        patch.setattr(index_counts, "_OTHER_BITS", 1)
+        patch.setattr(index_counts, "_MILESTONE_MASK", 1)
         for put, deleted in changes:
             new, gone = put - present, (deleted & present) - put
             present = (present | new) - gone

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.entities import StoreEntities, selections
+from holdfast.entities import StoreEntities, answer_meters
 from holdfast.entities.layout import keys_of
 from holdfast.entities.messages import Change, Filter, PutEntity
 from holdfast.entities.name_lists import NameLists, read_head
@@ -187,7 +187,7 @@ def test_a_table_has_few_lists_however_many_names_there_are(
 def test_names_count_in_an_answer_that_is_too_large(
     entities: StoreEntities, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(selections, "MAX_ANSWER_BYTES", 5_000)
+    monkeypatch.setattr(answer_meters, "MAX_ANSWER_BYTES", 5_000)
     entities.put_raw(USERS, [{"n" * 1_000: n, "city": "york"} for n in range(6)])
 
     with pytest.raises(AnswerTooLarge):

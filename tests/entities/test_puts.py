@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.entities import StoreEntities, entity_writer, selections
+from holdfast.entities import StoreEntities, answer_meters, entity_writer
 from holdfast.entities.messages import Filter, Get, Ping, PutEntity
 from holdfast.errors import (
     AnswerTooLarge,
@@ -163,7 +163,7 @@ def test_a_bounded_number_of_queries_is_executed_at_once(store: Store) -> None:
 def test_the_answers_of_several_queries_have_one_bound(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(selections, "MAX_ANSWER_BYTES", 5_000)
+    monkeypatch.setattr(answer_meters, "MAX_ANSWER_BYTES", 5_000)
     store.entities.deploy("schema: s\ntables: {T: {primary: {type: random}, columns: {}}}")
     store.entities.put_raw("s.T", [PutEntity({"text": "x" * 1_000}, "a")])
     get = Get("s.T", [Filter("id", "=", ["a"])])

@@ -218,3 +218,12 @@ def test_no_file_can_do_worse_than_be_refused(content: str | bytes) -> None:
     reading = read_schemas([("a.yaml", content)])
 
     assert reading.errors or dump_schema(reading.schemas[0])
+
+
+def test_a_table_has_at_most_a_hundred_indexes() -> None:
+    columns = ", ".join(f"c{number}: {{type: Int}}" for number in range(102))
+    indexes = ", ".join(f"{{type: simple, columns: [c{number}]}}" for number in range(102))
+
+    assert problems(table(columns, f", indexes: [{indexes}]")) == [
+        "a.yaml:5: Table T has more than 100 indexes"
+    ]

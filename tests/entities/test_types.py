@@ -45,7 +45,7 @@ for name in [name for name in sys.modules if name.startswith("holdfast.entities"
 from hypothesis import find
 
 import holdfast
-from holdfast.dashboard.entity_filters import Typed, as_filters
+from holdfast.dashboard.entity_filters import TypedFilter, as_filters
 from holdfast.entities import Model, column
 from holdfast.entities.codegen import Options, generate
 from holdfast.entities.schema_file import parse_schema
@@ -91,7 +91,7 @@ with holdfast.open("store") as store:
 
 assert Factory(Order, sent=sequence(int)).build().sent == 1
 assert 5 < find(objects(Order), lambda order: (order.sent or 0) > 5).sent < 100_000
-assert as_filters(schema.tables[0], [Typed("sent", "=", "7")])[0]["values"] == [7]
+assert as_filters(schema.tables[0], [TypedFilter("sent", "=", "7")])[0]["values"] == [7]
 
 classic = generate([schema], "py", Options(style="classic"))
 assert "import Int, Set" in classic and 'sent = Int("sent", default=20773)' in classic, classic

@@ -24,7 +24,7 @@ class Flag:
 
     def __init__(self, keys: Keys, name: str, stored: StoredSpec) -> None:
         self.metric = stored.metric
-        self.stem = keys.of_entity(LAST_SAMPLES, name, b"")
+        self.stem = keys.entity_key(LAST_SAMPLES, name, b"")
 
     def raise_flag(
         self, tx: Transaction, suffix: bytes, height: int, count: int, at: float

@@ -14,7 +14,7 @@ import redis
 import trustme
 
 from holdfast import operations
-from holdfast.users import GRANTED, Grant
+from holdfast.users import GRANTABLE, Grant
 from tests.server.serving import Server, run_command, serve_words, serving
 
 # --- starting ------------------------------------------------------------------------------------
@@ -280,7 +280,7 @@ def test_a_grant_that_makes_no_sense_is_refused(tmp_path: Path, grant: str) -> N
 
 
 def test_a_grant_may_be_for_any_layer_and_for_a_space_with_colons_in_its_name() -> None:
-    assert set(GRANTED) == {*operations.LAYER_CLASSES, "pubsub", "*"}
+    assert set(GRANTABLE) == {*operations.LAYER_CLASSES, "pubsub", "*"}
     assert Grant.parse("write:localhost:8080:*").space == "localhost:8080"
 
 

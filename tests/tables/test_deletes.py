@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.errors import InvalidTableQuery, InvalidTableRequest
+from holdfast.errors import InvalidTableQuery, InvalidTableRequest, RequestTooLarge
 from holdfast.store import Store
 from holdfast.testing import Clock
 from tests.tables.schemas import example, hash_on, range_on, simple, static_on, version
@@ -114,3 +114,20 @@ def test_the_next_older_revision_becomes_current(store: Store) -> None:
     assert store.tables.get("example", {"value": "v2"}, index="by_value").count == 0
     [item] = store.tables.get("example", {"value": "v1"}, index="by_value").items
     assert item["tid"] == version(1)
+
+
+def test_a_delete_of_too_many_rows_is_refused_as_a_whole(
+    rows: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.tables.deletes.MAX_DELETED_KEYS", 5)
+    a, b = ({"op": "delete", "table": "simple", "attributes": {"key": key}} for key in "ab")
+
+    with pytest.raises(RequestTooLarge, match="more than 5 rows and index entries"):
+        rows.tables.batch([a, b])
+    assert len(left(rows)) == 8
+    assert rows.tables.delete("simple", {"key": "a"}).count == 4
+
+    monkeypatch.setattr("holdfast.tables.deletes.MAX_DELETED_BYTES", 15)
+    with pytest.raises(RequestTooLarge, match="more than rows of 15 bytes"):
+        rows.tables.delete("simple", {"key": "b"})
+    assert rows.tables.delete("simple", {"key": "b", "place": {"lt": 2}}).count == 2

@@ -106,7 +106,8 @@ def test_writes_during_the_building_are_not_lost(
     stores: Stores, before: Any, during: Any, after: Any
 ) -> None:
     with pytest.MonkeyPatch.context() as patch, stores.open() as store:
-        patch.setattr(index_build, "ROWS_PER_BUILD_STEP", 2)
+        patch.setattr(index_build, "ROWS_PER_BUILD_STEP", 3)
+        patch.setattr(index_build, "BUILD_STEP_BYTES", 30)  # some steps are shorter
         store.tables.create(example())
 
         def write(writes: Any) -> None:

@@ -78,7 +78,7 @@ def test_the_newest_row_of_a_record_keeps_the_list_of_its_fallbacks() -> None:
 
     assert row.value.hex() == "70000000000000000500000002" + "00000004" + b"listbody".hex()
     assert row_codec.decode(row.value) == row
-    assert row.of_generation(3).fallbacks == b"list"
+    assert row.with_generation(3).fallbacks == b"list"
     assert (
         row.with_fallbacks(b"").value == row_codec.encode(b"body", expires_ms=5, generation=2).value
     )

@@ -408,3 +408,17 @@ def test_what_is_added_to_a_set_is_an_array(store: Store, members: Any) -> None:
 
     with pytest.raises(InvalidAttributeValue):
         store.tables.put("t", {"key": "a", "tags": {"add": members}})
+
+
+def test_a_set_has_a_bounded_number_of_members(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.tables.types.MAX_COLLECTION_ITEMS", 3)
+    store.tables.create(numbers())
+    store.tables.put("numbers", {"key": "a", "set_int": [1, 2, 3, 3]})
+
+    with pytest.raises(InvalidAttributeValue, match="at most 3 members, these are 4"):
+        store.tables.put("numbers", {"key": "a", "set_int": {"add": [4]}})
+    store.tables.put("numbers", {"key": "a", "set_int": {"add": [3]}})
+
+    assert store.tables.get("numbers", proj="set_int").items == [{"set_int": [1, 2, 3]}]

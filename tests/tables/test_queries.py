@@ -396,3 +396,17 @@ def test_distinct_of_attributes_that_are_no_object_is_refused(store: Store) -> N
 
     with pytest.raises(InvalidTableRequest):
         store.tables.get("example", attributes, proj="name", distinct=True)
+
+
+def test_a_page_reads_a_bounded_number_of_bytes_even_if_it_shows_few(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.tables.reads.MAX_READ_PAGE_BYTES", 250)
+    store.tables.create(simple())
+    for place in range(9):
+        store.tables.put("simple", {"key": "a", "place": place, "value": "x" * 100})
+
+    page = store.tables.get("simple", {"key": "a"}, proj=["place"])
+    rest = store.tables.get("simple", {"key": "a"}, proj=["place"], next=page.next)
+
+    assert [item["place"] for item in page.items + rest.items] == [0, 1, 2, 3, 4, 5]

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from holdfast.errors import InvalidTableSchema
 from holdfast.store import Store
 from holdfast.testing import Clock
 from tests.repetitions import repeated
@@ -201,6 +202,81 @@ def test_a_changed_policy_applies_from_the_next_put_of_each_record(
     for second in (8, 9, 10):
         put(store, second)
     assert seconds(store) == [10, 9, 8]
+
+
+@pytest.mark.parametrize("policy", [{"count": 2, "grace_ttl": 0}, {"count": 2, "grace_ttl": 5}])
+@pytest.mark.parametrize("late", [False, True])
+def test_a_changed_policy_prunes_a_long_record_by_several_puts(
+    store: Store,
+    clock: Clock,
+    monkeypatch: pytest.MonkeyPatch,
+    policy: dict[str, int],
+    late: bool,
+) -> None:
+    monkeypatch.setattr("holdfast.tables.policies.PRUNED_PER_PUT", 3)
+    store.tables.create(kept_by(type="all"))
+    for second in range(1, 13):
+        put(store, second)
+    latest = {"type": "latest", **policy}
+    store.tables.create(example(version=2, revisionRetentionPolicy=latest))
+
+    put(store, 9 if late else 13)
+    clock.advance(seconds=5)
+    assert len(seconds(store)) == (9 if late else 10)
+    for second in range(14, 18):
+        put(store, second)
+
+    clock.advance(seconds=5)
+    assert seconds(store) == [17, 16]
+    put(store, 18)
+    clock.advance(seconds=5)
+    assert seconds(store) == [18, 17]
+
+
+def test_a_put_reads_a_bounded_number_of_rows_that_expire_anyway(
+    store: Store, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.tables.policies.PRUNED_PER_PUT", 3)
+    monkeypatch.setattr("holdfast.tables.policies.MAX_EXPIRING_ROWS_READ", 3)
+    store.tables.create(kept_by(type="all"))
+    for second in range(1, 13):
+        put(store, second)
+    latest = {"type": "latest", "count": 1, "grace_ttl": 5}
+    store.tables.create(example(version=2, revisionRetentionPolicy=latest))
+
+    for second in range(13, 19):
+        put(store, second)
+    clock.advance(seconds=5)
+    assert len(seconds(store)) > 1
+    for _ in range(5):
+        put(store, 19)
+        store.sweep()
+        clock.advance(seconds=5)
+        store.sweep()
+
+    assert seconds(store) == [19]
+
+
+def test_latest_hash_prunes_a_long_hash_key_by_several_puts(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.tables.policies.PRUNED_PER_PUT", 3)
+    store.tables.create(kept_by(type="all"))
+    for second in range(1, 13):
+        put(store, second)
+    store.tables.create(example(version=2, revisionRetentionPolicy={"type": "latest_hash"}))
+
+    put(store, 13)
+    assert len(seconds(store)) == 10
+    for second in range(14, 19):
+        put(store, second)
+
+    assert seconds(store) == [18]
+
+
+def test_a_policy_keeps_a_bounded_number_of_revisions(store: Store) -> None:
+    with pytest.raises(InvalidTableSchema, match="at most 1000,"):
+        store.tables.create(kept_by(type="latest", count=1_001, grace_ttl=0))
 
 
 POLICIES = st.sampled_from(

@@ -243,3 +243,11 @@ def test_a_version_of_zero_counts_as_absent(absent: Any) -> None:
     schema, _ = normalise("simple", simple(version=absent))
 
     assert schema["version"] == 1
+
+
+def test_a_hundred_secondary_indexes_are_enough() -> None:
+    indexes = {f"by_{number}": [hash_on("value")] for number in range(100)}
+    normalise("simple", simple(secondaryIndexes=indexes))
+
+    with pytest.raises(InvalidTableSchema, match="at most 100 secondary indexes, these are 101"):
+        normalise("simple", simple(secondaryIndexes={**indexes, "more": [hash_on("value")]}))

@@ -16,7 +16,7 @@ from holdfast.errors import BadInput, Forbidden, NotFound
 from holdfast.limits import MAX_BACKUP_PIECE_BYTES, MAX_LISTED_BACKUPS
 from holdfast.spaces import DIRECTORY
 
-DOWNLOAD: Final = "download-"  # how the names of backups begin that are made to be read
+DOWNLOAD: Final = "download-"  # the prefix of the names of backups that are made for a download
 BACKUP_FILE: Final = "data.mdb"
 
 
@@ -50,7 +50,7 @@ class CheckAndBackupOperations:
         if after is None:
             self._store.engine.refuse_unreadable()
         with self._store.engine.view(space=DIRECTORY) as reader:
-            return consistency.check_step(reader, after, look=consistency.directory_problems)
+            return consistency.check_step(reader, after, check=consistency.directory_problems)
 
     @operation(role="admin", scope="store")
     def check_engine(self) -> list[str]:

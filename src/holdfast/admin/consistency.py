@@ -10,7 +10,7 @@ from holdfast.entities import consistency as entities
 from holdfast.errors import BadInput, Conflict, StoreClosed, StoreUnreachable
 from holdfast.events import consistency as events
 from holdfast.jobs import consistency as jobs
-from holdfast.keys import after as behind
+from holdfast.keys import after as after_key
 from holdfast.keys import describe, pack, prefix_range, unpack, unpack_first
 from holdfast.limits import CHECKED_PER_STEP, MAX_REPORTED_PROBLEMS
 from holdfast.tables import consistency as tables
@@ -43,16 +43,18 @@ def directory_problems(reader: Reader, key: bytes, value: bytes) -> Iterator[str
             yield f"the space {parts[2]!r} has the number {value!r}, and {last} was given last"
 
 
-def check_step(reader: Reader, after: str | None, *, look: KeyCheck | None = None) -> CheckStep:
-    """Looks at the next keys of a space, behind the one that `after` names; `look` is for a space
-    that belongs to no layer."""
+def check_step(reader: Reader, after: str | None, *, check: KeyCheck | None = None) -> CheckStep:
+    """Checks the next keys of a space, after the one that `after` names.
+
+    `check` replaces the checks of the layers, for the directory, which belongs to no layer.
+    """
     begin, end = prefix_range(reader.space)
     if after is not None:
-        begin = behind(reader.space + place_of(after))
+        begin = after_key(reader.space + position_of(after))
     pairs = list(reader.scan(begin, end, limit=CHECKED_PER_STEP))
     problems: list[str] = []
     for key, value in pairs:
-        problems += _problems(reader, key, value, look)
+        problems += _problems(reader, key, value, check)
     last = len(pairs) < CHECKED_PER_STEP
     place = b"" if last else pairs[-1][0][len(reader.space) :]
     return CheckStep(
@@ -63,20 +65,21 @@ def check_step(reader: Reader, after: str | None, *, look: KeyCheck | None = Non
     )
 
 
-def _problems(reader: Reader, key: bytes, value: bytes, look: KeyCheck | None) -> list[str]:
+def _problems(reader: Reader, key: bytes, value: bytes, check: KeyCheck | None) -> list[str]:
     try:
-        look = look or KEY_CHECKS.get(unpack_first(key, len(reader.space))[0])
-        if look is None:
+        check = check or KEY_CHECKS.get(unpack_first(key, len(reader.space))[0])
+        if check is None:
             return [f"no layer knows the key {describe(key[len(reader.space) :])}"]
-        return list(look(reader, key, value))
+        return list(check(reader, key, value))
     except (Conflict, StoreClosed, StoreUnreachable):
-        raise  # these are about the way to the store: nothing is known of the key
+        raise  # these are about the connection to the store, not about the key
     except Exception as error:  # whatever a damaged record makes of a decoder
         where = describe(key[len(reader.space) :])
         return [f"{where} can't be read: {type(error).__name__}: {error}"]
 
 
-def place_of(after: str) -> bytes:
+def position_of(after: str) -> bytes:
+    """Returns the key, without its space, that a cursor of a page names."""
     try:
         return bytes.fromhex(after)
     except ValueError:
@@ -87,8 +90,10 @@ def place_of(after: str) -> bytes:
 
 
 def _progress(place: bytes) -> float:
-    """Returns how far along a key is, if layers and the bytes within them were evenly filled: a
-    guess that only grows."""
+    """Returns roughly how much of a space is before a key, from 0 to 1.
+
+    It assumes that the keys are spread evenly over layers and bytes; at least it never falls.
+    """
     layer = min(max(place[0] - 0x20, 0), len(KEY_CHECKS) - 1)
     within = int.from_bytes(place[1:4].ljust(3, b"\0"), "big") / 2**24
     return (layer + within) / len(KEY_CHECKS)

@@ -6,6 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from holdfast import expiry
+from holdfast.admin.consistency import position_of
 from holdfast.admin.records import Inspection, KeyEntry
 from holdfast.engine.contract import Reader
 from holdfast.entities import layout as entities
@@ -13,7 +14,7 @@ from holdfast.error_text import did_you_mean, nearest
 from holdfast.errors import BadInput, UnsupportedPart
 from holdfast.events import layout as events
 from holdfast.jobs import layout as jobs
-from holdfast.keys import after as behind
+from holdfast.keys import after as after_key
 from holdfast.keys import describe, pack, pack_str, prefix_range
 from holdfast.limits import MAX_INSPECTED_KEYS, MAX_SHOWN_CHARACTERS
 from holdfast.metrics import layout as metrics
@@ -44,7 +45,7 @@ def inspect(reader: Reader, prefix: str, limit: int, after: str | None) -> Inspe
         raise BadInput(f"a page must have 1 to {MAX_INSPECTED_KEYS} keys, not {limit}")
     begin, end = prefix_range(reader.space + packed_prefix(prefix))
     if after is not None:
-        begin = max(begin, behind(reader.space + _place(after)))
+        begin = max(begin, after_key(reader.space + position_of(after)))
     pairs = list(reader.scan(begin, end, limit=limit))
     size = len(reader.space)
     return Inspection(
@@ -147,13 +148,3 @@ def _decoded(value: bytes) -> str:
     except UnicodeDecodeError:
         text = ""
     return repr(text) if text.isprintable() and text else f"0x{value.hex()}"
-
-
-def _place(after: str) -> bytes:
-    try:
-        return bytes.fromhex(after)
-    except ValueError:
-        raise BadInput(
-            f"{after!r} is not a position to continue from",
-            hint="Pass the `next` of the previous page.",
-        ) from None

@@ -1,6 +1,6 @@
-"""Checks and backups that go on in the background, whether or not someone waits for them.
+"""Checks and backups that run in the background, whether or not a caller waits for them.
 
-They belong to the process that has started them: it knows how far they are, and they end with it.
+They belong to the process that has started them: it knows their progress, and they end with it.
 """
 
 import threading
@@ -29,7 +29,7 @@ class MaintenanceRun:
         self.thread: threading.Thread | None = None
 
     def update(self, **changes: Any) -> None:
-        """Changes the record; those who read it see the old or the new one whole."""
+        """Changes the record; readers see either the old or the new one."""
         self.record = msgspec.structs.replace(self.record, **changes)
 
     def add_problems(self, problems: list[str]) -> None:

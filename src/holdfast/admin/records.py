@@ -61,7 +61,7 @@ class CheckStep(msgspec.Struct, frozen=True, kw_only=True):
 class KeyEntry(msgspec.Struct, frozen=True, kw_only=True):
     """A stored pair, for people."""
 
-    key: str  # its parts behind the space, the first one the layer
+    key: str  # its parts after that of the space; the first one is the layer
     value: str
     bytes: int  # of the value
 

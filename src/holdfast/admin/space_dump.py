@@ -5,8 +5,8 @@ The first line says what follows; each other line is one stored pair, its key wi
     {"holdfast":"space","format":1}
     {"key":"FgQdAmZpcnN0AA==","value":"..."}
 
-Pairs are loaded into an empty space as they are: a dump of that space is the same again. Of job
-records alone the whole key that they hold is cut and completed, so that they fit any space.
+Pairs are loaded into an empty space as they are: a dump of that space is the same again. Only job
+records contain whole keys; these lose the prefix of their space, and get that of the new one.
 """
 
 from base64 import b64decode, b64encode
@@ -17,12 +17,12 @@ from typing import Final
 import msgspec
 
 from holdfast import expiry
-from holdfast.admin.consistency import place_of
+from holdfast.admin.consistency import position_of
 from holdfast.admin.records import SpaceDump
 from holdfast.engine.contract import Reader, Transaction
 from holdfast.errors import BadDump, SpaceNotEmpty
 from holdfast.jobs.relocation import within_space, without_space
-from holdfast.keys import after as behind
+from holdfast.keys import after as after_key
 from holdfast.keys import prefix_range
 from holdfast.limits import COPIED_BYTES_PER_STEP, COPIED_KEYS_PER_STEP
 
@@ -49,7 +49,7 @@ def dump_step(reader: Reader, after: str | None) -> SpaceDump:
     begin, end = prefix_range(reader.space)
     lines = [] if after is not None else [_HEAD]
     if after is not None:
-        begin = behind(reader.space + place_of(after))
+        begin = after_key(reader.space + position_of(after))
     dropped = expiry.dropped_key(reader.space)
     size, count, last = 0, 0, b""
     for key, value in reader.scan(begin, end):
@@ -59,8 +59,8 @@ def dump_step(reader: Reader, after: str | None) -> SpaceDump:
         last = key
         if key == dropped:
             continue
-        behind_space = key[len(reader.space) :]
-        lines.append(_line(behind_space, without_space(behind_space, value, reader.space)))
+        key_in_space = key[len(reader.space) :]
+        lines.append(_line(key_in_space, without_space(key_in_space, value, reader.space)))
         size += len(lines[-1])
         count += 1
     return SpaceDump(lines=b"".join(lines), keys=count)

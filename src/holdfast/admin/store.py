@@ -17,7 +17,7 @@ from holdfast.admin.records import (
     Status,
     UserEntry,
 )
-from holdfast.binding import Runner
+from holdfast.binding import EVERY_SPACE, Runner
 from holdfast.declarations import operation
 from holdfast.defaults import DEFAULT_SPACE
 from holdfast.engine.contract import Reader
@@ -51,7 +51,7 @@ class StoreAdmin(CheckAndBackupOperations):
         self._space = space
         self._runner = runner
 
-    # --- looking ---------------------------------------------------------------------------------
+    # --- reading ---------------------------------------------------------------------------------
 
     @operation(reads=True, role="admin")
     def status(self) -> Status:
@@ -155,7 +155,7 @@ class StoreAdmin(CheckAndBackupOperations):
         """Returns the next lines of a dump of this space, for callers that can't hold a snapshot.
 
         Pass `next` as `after` to continue. Each step is consistent, but not all of them together,
-        so let nobody write until the last one. Reads 1,000 keys.
+        so stop all writers until the last step. Reads 1,000 keys.
         """
         with self._runner.view() as reader:
             return space_dump.dump_step(reader, after)
@@ -311,7 +311,7 @@ class StoreAdmin(CheckAndBackupOperations):
 
     def _table_names(self) -> list[str]:
         # The space `*` holds schemas, and no rows that could be counted.
-        return [] if self._space.name == "*" else self._space.tables.names()
+        return [] if self._space.name == EVERY_SPACE else self._space.tables.names()
 
 
 def _count(reader: Reader, limit: int | None) -> int:

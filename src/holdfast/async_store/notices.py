@@ -1,4 +1,4 @@
-"""Notices of commits for event loops: one subscription and one thread for all who listen."""
+"""Notices of commits for event loops: one subscription and one thread for all listeners."""
 
 import asyncio
 import threading
@@ -11,7 +11,7 @@ from holdfast.engine.contract import Engine, Notice, Subscription, topics_overla
 from holdfast.errors import BadInput, StoreBusy, StoreUnusable
 from holdfast.limits import MAX_QUEUED_NOTICES
 
-_LOOK_SECONDS = 1.0  # after which the thread looks whether anyone still listens
+_CHECK_SECONDS = 1.0  # how often the thread checks whether there are listeners
 
 
 class _Listener(NamedTuple):
@@ -24,7 +24,7 @@ class _Listener(NamedTuple):
 
 
 class Notices:
-    """Hands the notices of a store to any number of listeners, in the order of their commits."""
+    """Passes the notices of a store to any number of listeners, in the order of their commits."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -33,11 +33,11 @@ class Notices:
         self._subscription: Subscription | None = None
         self._is_closed = False
         self._ends: dict[object, Callable[[], None]] = {}
-        self._order = threading.Lock()  # the thread that takes notices also hands them out
+        self._order = threading.Lock()  # held while notices are read and passed on in their order
 
     @property
     def is_closed(self) -> bool:
-        """Returns whether the store is closed, so that nothing more will be heard."""
+        """Returns whether the store is closed, so that no more notices will come."""
         return self._is_closed
 
     def listen(
@@ -79,16 +79,16 @@ class Notices:
         while not self._is_closed:
             with self._changed:
                 if not self._listeners:
-                    self._changed.wait(_LOOK_SECONDS)
+                    self._changed.wait(_CHECK_SECONDS)
                     continue
-            # An engine that can't be reached is asked again: the subscription goes on with it.
+            # An engine that can't be reached is tried again: the subscription continues then.
             with suppress(StoreUnusable):
-                if subscription.wait(_LOOK_SECONDS):
+                if subscription.wait(_CHECK_SECONDS):
                     self.deliver()
 
     def deliver(self) -> None:
-        """Hands out the notices of all commits that have returned. From any thread."""
-        with self._order, suppress(StoreBusy):  # no place for one more view: look again
+        """Passes on the notices of all commits that have returned; call it from any thread."""
+        with self._order, suppress(StoreBusy):  # too many open views: the next call tries again
             if self._subscription is None or self._is_closed:
                 return
             for notice in self._subscription.poll():
@@ -115,9 +115,9 @@ def call_on_loop(loop: asyncio.AbstractEventLoop, call: Callable[..., Any], *val
 
 
 class StoreSubscription:
-    """The notices of one space whose topics begin alike, from `async with` on.
+    """The notices of one space whose topics have a common prefix, from `async with` on.
 
-    One that is too slow loses the oldest, and `missed` grows: read again what you follow.
+    A subscriber that is too slow loses the oldest, and `missed` grows: read again what you follow.
     """
 
     def __init__(self, notices: Notices, space: Callable[[], Any], topic_prefix: str) -> None:
@@ -131,7 +131,8 @@ class StoreSubscription:
         self.missed = 0
 
     async def get(self, timeout: float | None = None) -> Notice | None:
-        """The next notice, or None after `timeout` seconds (None waits for ever) or when closed."""
+        """Returns the next notice, or None after `timeout` seconds (None waits for ever) or when
+        closed."""
         self._refuse_outside()
         try:
             async with asyncio.timeout(timeout):

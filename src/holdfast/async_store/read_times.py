@@ -1,7 +1,7 @@
-"""Which reads would hold up the event loop, and are therefore run in a thread.
+"""Decides which reads would block the event loop, and therefore run in a thread.
 
-Most reads take some microseconds, less than it costs to hand them to a thread. Two signs tell
-the others: they ask for many things at once, or others of their kind have taken long lately.
+Most reads take some microseconds, less than it costs to pass them to a thread. A read is expected
+to take long if it asks for many items, or if others of its kind have taken long lately.
 """
 
 import time
@@ -26,7 +26,7 @@ class ReadTimes:
         self._until: dict[str, float] = {}  # by kind: until when they are run in a thread
 
     def expects_long(self, kind: str, asked: int) -> bool:
-        """Returns whether a read of this kind, which asks for so many things, may take long."""
+        """Returns whether a read of this kind that asks for `asked` items may take long."""
         return asked > MAX_READ_ON_LOOP or self._until.get(kind, 0.0) > self._clock()
 
     @contextmanager
@@ -42,7 +42,7 @@ class ReadTimes:
 
 
 def requested_count(arguments: Iterable[tuple[str, Any]]) -> int:
-    """Returns how many things a call asks for: its largest count, or the length of a list.
+    """Returns how many items a call asks for: its largest count, or the length of a list.
 
     >>> requested_count([("queue", "emails"), ("count", 25)])
     25

@@ -48,9 +48,8 @@ class AsyncRuns:
         self.notices = Notices(store.engine)
         self.lines = QueueLines(self.notices)
         self._is_remote = store.engine.is_remote
-        self._arriving: dict[
-            asyncio.AbstractEventLoop, list[QueuedWrite]
-        ] = {}  # in this round of each
+        # By event loop, the writes that were begun in its current round.
+        self._arriving: dict[asyncio.AbstractEventLoop, list[QueuedWrite]] = {}
         self._lock = threading.Lock()  # guards what follows
         self._waiting: deque[QueuedWrite] = deque()
         self._is_committing = False
@@ -68,8 +67,8 @@ class AsyncRuns:
     ) -> T:
         """Runs a read on its own view; it waits for no commit.
 
-        One of a `kind` that has taken long lately, or that asks for many things, runs in a thread;
-        so does every read where it is a round trip over a network.
+        A read of a `kind` that has taken long lately, or that asks for many items, runs in a
+        thread; so does every read of a remote engine, which is a round trip over the network.
         """
 
         def on_view() -> T:
@@ -84,7 +83,7 @@ class AsyncRuns:
             return on_view()
 
     async def in_thread(self, call: Callable[[], T]) -> T:
-        """Runs what takes several transactions."""
+        """Runs a call that takes several transactions, in a thread."""
         return await self._in_thread(self._long, call)
 
     def _in_thread(self, threads: ThreadPoolExecutor, call: Callable[[], T]) -> asyncio.Future[T]:
@@ -97,14 +96,14 @@ class AsyncRuns:
     def write(self, space: "Space", work: "Callable[[Tx], T]") -> asyncio.Future[T]:
         """Runs a transaction in the next group; the future has its result once it is durable.
 
-        What is cancelled before its group has begun writes nothing; later, the transaction goes on
-        and nobody hears of it.
+        A write that is cancelled before its group has begun writes nothing. Later, its transaction
+        continues, and its outcome is dropped.
         """
         loop = asyncio.get_running_loop()
         arriving = self._arriving.get(loop)
         if arriving is None:
             arriving = self._arriving[loop] = []
-            # Later in this round, so that all that is begun in it comes along.
+            # At the end of this round, so that all writes that are begun in it are in one group.
             loop.call_soon(self._send, loop)
         if len(self._waiting) + len(arriving) >= MAX_QUEUED_WRITES:
             raise ServerBusy(f"{len(self._waiting)} writes are already waiting")
@@ -130,7 +129,7 @@ class AsyncRuns:
         while group := self._next_group():
             wanted = [write for write in group if not write.future.cancelled()]
             if wanted:
-                _answer(wanted, self._commit(wanted))
+                _deliver(wanted, self._commit(wanted))
 
     def _next_group(self) -> list[QueuedWrite]:
         with self._lock:
@@ -143,13 +142,13 @@ class AsyncRuns:
 
         try:
             return self.store.transact_many([Step(write.space, write.work) for write in writes])
-        except BaseException as error:  # of the store as a whole: every caller learns it
+        except BaseException as error:  # of the store as a whole: every caller gets it
             return [Outcome(error=error)] * len(writes)
 
     # --- the end ----------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Commits what waits, ends the threads, and wakes those who wait for something."""
+        """Commits waiting writes, ends the threads, and wakes waiting calls."""
         with self._lock:
             self._is_closed = True
         for threads in (self._writer, self._readers, self._long):
@@ -157,8 +156,8 @@ class AsyncRuns:
         self.notices.close()
 
 
-def _answer(writes: list[QueuedWrite], outcomes: list[Outcome[Any]]) -> None:
-    """Gives each event loop the outcomes of its own writes, in one call."""
+def _deliver(writes: list[QueuedWrite], outcomes: list[Outcome[Any]]) -> None:
+    """Passes to each event loop the outcomes of its own writes, in one call."""
     by_loop: dict[asyncio.AbstractEventLoop, list[tuple[QueuedWrite, Outcome[Any]]]] = {}
     for write, outcome in zip(writes, outcomes, strict=True):
         by_loop.setdefault(write.future.get_loop(), []).append((write, outcome))

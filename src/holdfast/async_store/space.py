@@ -13,7 +13,7 @@ from holdfast.async_store.read_times import requested_count
 from holdfast.async_store.runs import AsyncRuns
 from holdfast.client.async_metrics import AsyncMetrics
 from holdfast.client.batches import Batch, Handle, Pipeline, Recording
-from holdfast.client.calls import Call, refuse_no_text
+from holdfast.client.calls import Call, require_text
 from holdfast.client.generated.async_space import AsyncSpace
 from holdfast.declarations import declared
 from holdfast.errors import BadInput, HoldfastError, RequestTooLarge, at_position
@@ -30,7 +30,7 @@ _WAITS: Final[dict[str, Callable[..., Any]]] = {
     "jobs.result_wait": waits.result_wait,
 }
 _ELSEWHERE: Final = {
-    "transaction": "A `with` block would hold up the event loop and all who write: "
+    "transaction": "A `with` block would block the event loop and all other writers: "
     "use `await store.aio.transact(work)`.",
     "connect": "A store in a folder needs no connection; `holdfast.aio.connect(url)` goes to a "
     "server.",
@@ -45,7 +45,7 @@ class AsyncStoreSpace(AsyncSpace):
         self.runs = runs
         self._opened = space
 
-    if not TYPE_CHECKING:  # or every name would be one
+    if not TYPE_CHECKING:  # otherwise every attribute would type-check
 
         def __getattr__(self, name: str) -> Any:
             from holdfast.error_text import no_attribute
@@ -120,7 +120,7 @@ class AsyncStoreSpace(AsyncSpace):
 
     def subscribe(self, topic_prefix: str = "") -> Any:
         """Returns the notices of this space from now on; use it in `async with`."""
-        refuse_no_text(topic_prefix, "a topic")
+        require_text(topic_prefix, "a topic")
         return StoreSubscription(self.runs.notices, self._created, topic_prefix)
 
     async def _space(self) -> "Space":
@@ -136,7 +136,7 @@ class AsyncStoreSpace(AsyncSpace):
         return space
 
     async def _create(self, space: "Space") -> None:
-        """Creates a space before someone waits for what others will write to it."""
+        """Creates the space if it does not exist: a waiting call needs its notices."""
         if space.is_new and not space.exists():
             await self.runs.in_thread(space.create)
 
@@ -149,7 +149,7 @@ class AsyncStore(AsyncStoreSpace):
 
     def space(self, name: str) -> AsyncStoreSpace:
         """Returns the space of that name; its first write creates it if it does not exist."""
-        refuse_no_text(name, "the name of a space")
+        require_text(name, "the name of a space")
         return AsyncStoreSpace(self.runs, name)
 
     async def checkpoint(self) -> None:
@@ -171,7 +171,7 @@ class AsyncStoreMetrics(AsyncMetrics):
     """Counters in time sequences, gauges, distributions, and rate limits, by the store's clock."""
 
     def _clock(self) -> float:
-        clock: AsyncStoreSpace = self._space  # type: ignore[assignment]  # made for no other
+        clock: AsyncStoreSpace = self._space  # type: ignore[assignment]  # it is created only for these
         return clock.read_clock()
 
 

@@ -1,7 +1,7 @@
 """Calls that wait for something to happen, without a thread or a transaction meanwhile.
 
-Those who wait for jobs of one queue stand in a line. A job that comes wakes the first of them; one
-that leaves, with jobs or without, wakes the next, so that N jobs cost about N pops however many
+Tasks that wait for jobs of one queue form a line. A new job wakes the first task; a task that
+leaves the line, with or without jobs, wakes the next. So N jobs cost about N pops, however many
 tasks wait.
 """
 
@@ -59,7 +59,7 @@ async def _pop(
     count: int,
     lock_seconds: float | None,
 ) -> list[Job]:
-    """Pops, to the end even if the task is cancelled: jobs that nobody gets are handed back."""
+    """Pops jobs. If the task is cancelled meanwhile, the popped jobs are handed back."""
 
     def work(tx: "Tx") -> list[Job]:
         return tx.jobs.pop(queue, worker, count, lock_seconds=lock_seconds)
@@ -85,7 +85,7 @@ def _hand_back(
 
 
 def _until_next(view: "View", queues: Sequence[str]) -> float | None:
-    """Returns the seconds until something in the queues comes due by itself."""
+    """Returns the seconds until something in the queues is due."""
     wake = view.jobs.next_wake(*queues)
     return None if wake is None else max(0.001, wake - view.now)
 
@@ -100,10 +100,10 @@ async def result_wait(
     """`StoreJobs.result_wait`: the job as soon as it is complete or failed, or as it is after
     `timeout` seconds."""
     deadline = _deadline(timeout)
-    loop, notified, mention = asyncio.get_running_loop(), asyncio.Event(), event_marker(id)
+    loop, notified, marker = asyncio.get_running_loop(), asyncio.Event(), event_marker(id)
 
     def on_notice(notice: "Notice") -> None:
-        if mention in notice.payload:
+        if marker in notice.payload:
             call_on_loop(loop, notified.set)
 
     leave = runs.notices.listen(
@@ -115,7 +115,7 @@ async def result_wait(
             job = await runs.read(space, lambda view: view.jobs.get(id), "jobs.get")
             if job is None:
                 raise UnknownJob.of(id)
-            if job.state in (COMPLETE, FAILED) or not await _is_set_within(
+            if job.state in (COMPLETE, FAILED) or not await _wait_until_set(
                 notified, deadline - loop.time()
             ):
                 return job
@@ -123,8 +123,8 @@ async def result_wait(
         leave()
 
 
-async def _is_set_within(event: asyncio.Event, seconds: float) -> bool:
-    """Returns whether the event came within `seconds`."""
+async def _wait_until_set(event: asyncio.Event, seconds: float) -> bool:
+    """Waits for the event; returns whether it was set within `seconds`."""
     if seconds <= 0:
         return False
     try:
@@ -142,7 +142,7 @@ def _deadline(timeout: float | None) -> float:
 
 
 class QueueLines:
-    """The lines of all who wait for jobs, by space and queue, of any number of event loops."""
+    """The lines of all tasks that wait for jobs, by space and queue, on any event loops."""
 
     def __init__(self, notices: Notices) -> None:
         self._notices = notices
@@ -168,7 +168,7 @@ class QueueLines:
                 self.wake_next(key)
 
     def wake_next(self, key: tuple[bytes, str]) -> None:
-        """Wakes the first that sleeps; those who are trying try again. The lock is held."""
+        """Wakes the first task that sleeps; tasks that are trying try again. Needs the lock."""
         line = self.lines.get(key, ())
         for waiter in line:
             if not waiter.is_asleep:
@@ -196,12 +196,12 @@ class WaitingTask:
         self.must_try_again = False
 
     def wake(self) -> None:
-        """Wakes it. The lock of the lines is held."""
+        """Wakes the task. Needs the lock of the lines."""
         self.is_asleep = False
         call_on_loop(self._loop, self._woken.set)
 
     def wake_at_close(self) -> None:
-        """Wakes it because the store is closed: its next try says so."""
+        """Wakes the task because the store is closed: its next try raises the error."""
         with self._lines.lock:
             self.must_try_again = True
             self.wake()
@@ -213,7 +213,7 @@ class WaitingTask:
                 return
             self.is_asleep = True
             self._woken.clear()
-        await _is_set_within(self._woken, seconds)
+        await _wait_until_set(self._woken, seconds)
         with self._lines.lock:
             self.is_asleep = False
 

@@ -70,13 +70,13 @@ def command(
     from holdfast.entities.schema_file import read_schemas
 
     options = Options(style=style, package=package, meduza_types=meduza_types, bigint=bigint)
-    reading = read_schemas((title_of(file), read_file(file)) for file in files)
-    for warning in reading.warnings:
+    parsed = read_schemas((title_of(file), read_file(file)) for file in files)
+    for warning in parsed.warnings:
         out.note(str(warning))
-    source = generate(reading.checked(), lang, options, places=reading.places)
+    source = generate(parsed.checked(), lang, options, places=parsed.places)
     if output is not None and output != "-":
         write_text(output, source)
-    warnings = [str(warning) for warning in reading.warnings]
+    warnings = [str(warning) for warning in parsed.warnings]
     shown = source if output in (None, "-") else None
     out.result(
         {"language": lang, "output": output, "source": shown, "warnings": warnings},

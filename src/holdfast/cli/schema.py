@@ -12,7 +12,7 @@ from holdfast.cli.root_group import CommandGroup
 
 if TYPE_CHECKING:
     from holdfast.entities.plan import Plan
-    from holdfast.entities.schema_file import Reading
+    from holdfast.entities.schema_file import ParsedSchemas
 
 _files = click.argument("files", nargs=-1, required=True, metavar="FILE...")
 _prune = click.option("--prune", is_flag=True, help="Remove tables that no file mentions.")
@@ -45,24 +45,24 @@ def check_files(out: Output, files: tuple[str, ...], *, is_mdzctl: bool = False)
     mdzctl says it on standard error, as it does with all errors.
     """
     say = out.note if is_mdzctl else out.say
-    reading = _read(files)
+    parsed = _read(files)
 
     def show() -> None:
-        for problem in reading.problems:
+        for problem in parsed.problems:
             say(str(problem))
-        if not reading.errors:
-            tables = sum(len(schema.tables) for schema in reading.schemas)
-            schemas = counted(len(reading.schemas), "schema")
+        if not parsed.errors:
+            tables = sum(len(schema.tables) for schema in parsed.schemas)
+            schemas = counted(len(parsed.schemas), "schema")
             out.say(f"{counted(tables, 'table')} in {schemas}, no errors")
 
     out.result(
         {
-            "errors": [str(problem) for problem in reading.errors],
-            "warnings": [str(problem) for problem in reading.warnings],
+            "errors": [str(problem) for problem in parsed.errors],
+            "warnings": [str(problem) for problem in parsed.warnings],
         },
         show,
     )
-    if reading.errors:
+    if parsed.errors:
         sys.exit(FOUND)
 
 
@@ -103,16 +103,16 @@ def apply(
     _print_plans(out, plans, "nothing has changed")
 
 
-def _read(files: tuple[str, ...]) -> "Reading":
+def _read(files: tuple[str, ...]) -> "ParsedSchemas":
     from holdfast.entities.schema_file import read_schemas
 
     return read_schemas((title_of(file), read_file(file)) for file in files)
 
 
-def _warned(reading: "Reading", out: Output) -> "Reading":
-    for warning in reading.warnings:
+def _warned(parsed: "ParsedSchemas", out: Output) -> "ParsedSchemas":
+    for warning in parsed.warnings:
         out.note(str(warning))
-    return reading
+    return parsed
 
 
 def _print_plans(out: Output, plans: "list[Plan]", nothing: str) -> None:

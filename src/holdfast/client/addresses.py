@@ -14,7 +14,9 @@ from typing import Any, Final, TypeAlias
 Address: TypeAlias = tuple[Any, ...]  # an element of getaddrinfo's result
 
 _lock: Final = threading.Lock()
-_under_way: Final[dict[tuple[int, str, int], "Future[list[Address]]"]] = {}  # by process too
+_lookups: Final[
+    dict[tuple[int, str, int], "Future[list[Address]]"]
+] = {}  # those that run, by process too
 
 
 def look_up(host: str, port: int) -> "Future[list[Address]]":
@@ -29,10 +31,10 @@ def look_up(host: str, port: int) -> "Future[list[Address]]":
         return found
     which = os.getpid(), host, port
     with _lock:
-        shared = _under_way.get(which)
+        shared = _lookups.get(which)
         if shared is not None:
             return shared
-        _under_way[which] = found
+        _lookups[which] = found
         found.set_running_or_notify_cancel()  # so that no caller can cancel it for the others
     threading.Thread(
         target=_resolve, args=(which, found), name=f"holdfast-dns-{host}", daemon=True
@@ -45,13 +47,13 @@ def _resolve(which: tuple[int, str, int], found: "Future[list[Address]]") -> Non
     try:
         addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except BaseException as error:
-        _forget(which)
+        _remove_lookup(which)
         found.set_exception(error)
     else:
-        _forget(which)
+        _remove_lookup(which)
         found.set_result([*addresses])
 
 
-def _forget(which: tuple[int, str, int]) -> None:
+def _remove_lookup(which: tuple[int, str, int]) -> None:
     with _lock:
-        _under_way.pop(which, None)
+        _lookups.pop(which, None)

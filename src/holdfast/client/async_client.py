@@ -20,7 +20,7 @@ class AsyncClient(AsyncSpace):
 
     def space(self, name: str) -> AsyncSpace:
         """Returns the space of that name; its first use creates it if it does not exist."""
-        calls.refuse_no_text(name, "the name of a space")
+        calls.require_text(name, "the name of a space")
         return AsyncSpace(self._pool, name)
 
     async def ping(self) -> None:

@@ -14,7 +14,7 @@ from holdfast.client.connection import (
     broken_reason,
     check_greeting,
     greeting,
-    no_resp,
+    not_resp_reason,
     timeout_reason,
     unreachable,
 )
@@ -44,10 +44,9 @@ class AsyncConnection(asyncio.Protocol):
         self._target = target
         self._loop = asyncio.get_running_loop()
         self._reader = ReplyReader()
-        self._asked: deque[_PendingCommands] = deque()  # sent, and not answered yet
-        self._kept: list[
-            tuple[bytes, _PendingCommands]
-        ] = []  # sent at the end of this turn of the loop
+        self._pending: deque[_PendingCommands] = deque()  # sent, and not answered yet
+        # Sent at the end of this turn of the loop.
+        self._unsent: list[tuple[bytes, _PendingCommands]] = []
         self._timer: asyncio.TimerHandle | None = None
         self._on_reply: Callable[[Any], None] | None = None
         self._is_late = False
@@ -127,9 +126,9 @@ class AsyncConnection(asyncio.Protocol):
             )
             return future
         asked = _PendingCommands(future, count, self._loop.time() + timeout)
-        if not self._kept:
+        if not self._unsent:
             self._loop.call_soon(self._flush)
-        self._kept.append((data, asked))
+        self._unsent.append((data, asked))
         return future
 
     def listen(self, on_reply: Callable[[Any], None]) -> None:
@@ -137,7 +136,7 @@ class AsyncConnection(asyncio.Protocol):
         self._on_reply = on_reply
 
     def set_reading(self, wanted: bool) -> None:
-        """Resumes reading, or leaves what arrives at the server."""
+        """Resumes or pauses reading; while it is paused, the server has to wait."""
         if wanted == self._reads or not self.is_open:
             return
         self._reads = wanted
@@ -155,13 +154,13 @@ class AsyncConnection(asyncio.Protocol):
             self._transport.abort()
 
     def _flush(self) -> None:
-        kept, self._kept = self._kept, []
-        if self._is_greeted and not self._asked and self._watch.poll(0):
+        kept, self._unsent = self._unsent, []
+        if self._is_greeted and not self._pending and self._watch.poll(0):
             # Data arrived unasked: the server has closed, and can't have seen these commands.
             _fail([asked for _, asked in kept], broken_reason(self._target, None), was_sent=False)
             self._transport.abort()
             return
-        self._asked.extend([asked for _, asked in kept])
+        self._pending.extend([asked for _, asked in kept])
         if len(kept) == 1:
             self._transport.write(kept[0][0])
         else:
@@ -170,7 +169,7 @@ class AsyncConnection(asyncio.Protocol):
 
     def _set_timer(self) -> None:
         """Sets the one timer of all calls; it fires when the oldest is late, or earlier."""
-        deadline = self._asked[0].deadline
+        deadline = self._pending[0].deadline
         if self._timer is not None:
             if self._timer.when() <= deadline:
                 return
@@ -180,9 +179,9 @@ class AsyncConnection(asyncio.Protocol):
     def _check_deadline(self) -> None:
         """Checks the oldest command: replies keep their order, so it is the first to be late."""
         self._timer = None
-        if not self._asked:
+        if not self._pending:
             return
-        if self._asked[0].deadline <= self._loop.time():
+        if self._pending[0].deadline <= self._loop.time():
             self._is_late = True
             self._transport.abort()
         else:
@@ -209,20 +208,20 @@ class AsyncConnection(asyncio.Protocol):
                     self._answer(reply)
                 reply = reader.gets()
         except ProtocolError as error:
-            self._reason = no_resp(self._target, error)
+            self._reason = not_resp_reason(self._target, error)
             self._transport.abort()
 
     def _answer(self, reply: Any) -> None:
-        if not self._asked:
+        if not self._pending:
             self._transport.abort()  # a reply without a command: nothing after it can be trusted
             return
-        asked = self._asked[0]
+        asked = self._pending[0]
         if asked.count > 1:
             asked.replies.append(reply)
             if len(asked.replies) < asked.count:
                 return
             reply = asked.replies
-        self._asked.popleft()
+        self._pending.popleft()
         if not asked.future.done():  # its caller may have been cancelled
             asked.future.set_result(reply)
 
@@ -230,13 +229,13 @@ class AsyncConnection(asyncio.Protocol):
         self.is_open = False
         if self._timer is not None:
             self._timer.cancel()
-        asked, self._asked = list(self._asked), deque()
+        asked, self._pending = list(self._pending), deque()
         if self._is_late and asked:
             _fail(asked[:1], timeout_reason(self._target), was_sent=True, is_late=True)
         reason = self._reason or broken_reason(self._target, error)
         _fail(asked, reason, was_sent=True)
-        _fail([each for _, each in self._kept], reason, was_sent=False)
-        self._kept = []
+        _fail([each for _, each in self._unsent], reason, was_sent=False)
+        self._unsent = []
         if self._on_reply is not None:
             self._on_reply(None)
 

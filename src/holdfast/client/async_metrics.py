@@ -81,7 +81,7 @@ class AsyncMetrics(ScopedMetrics, AwaitedMetrics):
         windows or other numbers of buckets have counted under these names.
         """
         return AsyncLimiter(
-            _StoreLimits(self, on_conflict),
+            _ServerBackend(self, on_conflict),
             make_plan(conditions, bucket_count, algorithm),
             **self._scope.arguments(prefix, namespace),
             clock=self._clock,
@@ -123,7 +123,7 @@ class AsyncWriter:
         self._flushing: asyncio.Task[None] | None = None
 
     def incr(self, metric: str, entity: EntityLike = None, value: Number = 1) -> None:
-        """Counts `value`. Each call is rounded to the resolution by itself."""
+        """Adds `value` to a counter. The value of each call is rounded to the resolution."""
         self._writer.incr(metric, entity, value)
         self._send_if_full()
 
@@ -319,8 +319,8 @@ class AsyncLimiter(AwaitedLimiter):
         return decorate
 
 
-class _StoreLimits:
-    """A server as a limiter uses it. The first call discards old counts, if that was asked for."""
+class _ServerBackend:
+    """Passes a limiter's operations to a server; the first call may discard old counts."""
 
     def __init__(self, metrics: AsyncMetrics, on_conflict: OnConflict) -> None:
         self._metrics = metrics
@@ -329,23 +329,23 @@ class _StoreLimits:
     async def try_incr(
         self, operations: list[Any], conditions: Any, *, prefix: Any, namespace: str
     ) -> BatchResult:
-        plan = await self._settled(conditions, prefix)
+        plan = await self._arguments_of(conditions, prefix)
         where = {"prefix": prefix, "namespace": namespace}
         return await self._metrics.try_incr(operations, *plan, **where)
 
     async def peek(
         self, operations: list[Any], conditions: Any, *, prefix: Any, namespace: str
     ) -> BatchResult:
-        plan = await self._settled(conditions, prefix)
+        plan = await self._arguments_of(conditions, prefix)
         return await self._metrics.peek(operations, *plan, prefix=prefix, namespace=namespace)
 
     async def limit_incr(
         self, operations: list[Any], conditions: Any, *, prefix: Any, namespace: str
     ) -> None:
-        plan = await self._settled(conditions, prefix)
+        plan = await self._arguments_of(conditions, prefix)
         await self._metrics.limit_incr(operations, *plan, prefix=prefix, namespace=namespace)
 
-    async def _settled(self, conditions: LimiterPlan, prefix: Any) -> tuple[Any, ...]:
+    async def _arguments_of(self, conditions: LimiterPlan, prefix: Any) -> tuple[Any, ...]:
         """Returns the plan as arguments, after conflicting counts were discarded."""
         plan = plan_arguments(conditions)
         if self._on_conflict != "refuse":

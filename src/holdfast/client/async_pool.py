@@ -26,10 +26,9 @@ class AsyncPool:
         self._shared: dict[str, AsyncConnection] = {}
         self._making: dict[str, asyncio.Lock] = {}
         self._idle: dict[str, list[AsyncConnection]] = {}
-        self._room = asyncio.Semaphore(
-            target.connections
-        )  # for calls with a connection of their own
-        self._apart: set[AsyncConnection] = set()
+        # Limits the calls that have a connection of their own.
+        self._own_connections = asyncio.Semaphore(target.connections)
+        self._in_use: set[AsyncConnection] = set()
         self._closed = False
 
     async def exchange(
@@ -101,7 +100,7 @@ class AsyncPool:
 
         `before` is a command that is sent before each of them; its replies are dropped.
         """
-        commands = recording._taken()
+        commands = recording._take_commands()
         loop = asyncio.get_running_loop()
         end = loop.time() + timeout
         connection = await self.shared(space, end)
@@ -160,7 +159,7 @@ class AsyncPool:
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout_at(end):
-                await self._room.acquire()
+                await self._own_connections.acquire()
         except TimeoutError:
             raise ServerBusy(
                 f"all {self.target.connections} connections of this client are in use",
@@ -168,7 +167,7 @@ class AsyncPool:
             ) from None
         try:
             connection = self._idle_in(space) or await self._open_own_connection(space, end)
-            self._apart.add(connection)
+            self._in_use.add(connection)
             try:
                 reply = await connection.ask(data, replies, end - loop.time())
             except BaseException:
@@ -176,13 +175,13 @@ class AsyncPool:
                 connection.close()
                 raise
             finally:
-                self._apart.discard(connection)
+                self._in_use.discard(connection)
             self._idle.setdefault(space, []).append(connection)
             if self._closed:
                 self._close_all()
             return reply
         finally:
-            self._room.release()
+            self._own_connections.release()
 
     async def _open_own_connection(self, space: str, end: float) -> AsyncConnection:
         try:
@@ -212,7 +211,7 @@ class AsyncPool:
 
     def _close_all(self) -> None:
         idle = [each for some in self._idle.values() for each in some]
-        for connection in [*self._shared.values(), *idle, *self._apart]:
+        for connection in [*self._shared.values(), *idle, *self._in_use]:
             connection.close()
         self._shared.clear()
         self._idle.clear()

@@ -27,7 +27,7 @@ class AsyncSubscription:
     """
 
     def __init__(self, pool: "AsyncPool", space: str, topic_prefix: str) -> None:
-        calls.refuse_no_text(topic_prefix, "a topic")
+        calls.require_text(topic_prefix, "a topic")
         self._pool = pool
         self._space = space
         self._topic = topic_prefix

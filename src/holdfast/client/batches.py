@@ -47,7 +47,7 @@ class Handle(Generic[T]):
         return result
 
     def settle(self, reply: Any) -> None:
-        """Takes the reply. If it is an error, keeps and raises it."""
+        """Decodes the reply as the result. If it is an error, keeps and raises it."""
         try:
             self._result = self._read(reply)
         except Exception as error:
@@ -118,7 +118,7 @@ class Recording:
         self._calls.append(call)
         return handle
 
-    def _taken(self) -> list[bytes]:
+    def _take_commands(self) -> list[bytes]:
         """Returns the recorded commands, to be sent once."""
         if self._is_sent:
             raise BadInput("this batch or pipeline was already sent", hint="Begin a new one.")
@@ -134,7 +134,7 @@ class Batch(Recording):
     """Operations that form one transaction: all of them are applied, or none."""
 
     def _request(self) -> bytes:
-        commands = self._taken()
+        commands = self._take_commands()
         if len(commands) > MAX_BATCH_COMMANDS:
             raise RequestTooLarge(
                 f"a batch has {len(commands)} operations, at most {MAX_BATCH_COMMANDS} fit",
@@ -143,7 +143,7 @@ class Batch(Recording):
         return b"".join([calls.MULTI, *commands, calls.EXEC])
 
     def _settle(self, replies: Sequence[Any]) -> None:
-        """Takes the replies, or raises the error that undid the batch, with its position."""
+        """Settles all handles, or raises the error that undid the batch, with its position."""
         try:
             for position, reply in enumerate(replies[1:-1]):
                 if type(reply) is ReplyError:
@@ -169,7 +169,7 @@ class Pipeline(Recording):
                 handle.settle(reply)
 
     def _settle_one(self, position: int, reply: Any) -> None:
-        """Takes the reply to one operation, or the reason why there is none."""
+        """Settles one handle with the reply, or with the reason why there is none."""
         handle = self._handles[position]
         if isinstance(reply, calls.ConnectionBroken):
             handle.refuse(reply.error(only_reads=self._calls[position].only_reads))

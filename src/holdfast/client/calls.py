@@ -33,7 +33,7 @@ Kind = Literal["read", "write", "long", "wait"]
 Values: TypeAlias = tuple[Any, ...]  # an operation's arguments, in the order of `Call.names`
 Encode: TypeAlias = Callable[[Values], bytes]
 
-_WITH_VALUES: Final = frozenset({"entities", "tables"})  # layers whose values have any type
+_LAYERS_OF_ANY_TYPE: Final = frozenset({"entities", "tables"})  # layers whose values have any type
 
 
 class Call(Generic[T]):
@@ -154,7 +154,7 @@ class _Required:
 
 
 def _encoder_for(layer: str, operation: str, call: Call[Any]) -> Encode:
-    if layer in _WITH_VALUES:
+    if layer in _LAYERS_OF_ANY_TYPE:
         return _exact_encoder(call)
     if layer == "metrics":
         return _metrics_encoder(call)
@@ -181,7 +181,7 @@ def _exact_encoder(call: Call[Any]) -> Encode:
 
 
 def _jobs_encoder(operation: str, call: Call[Any]) -> Encode:
-    """Refuses data that JSON can't represent, before encoding makes a set look like a list."""
+    """Returns an encoder that refuses data that JSON can't represent: a set would become a list."""
     from holdfast.jobs.arguments import check_json
 
     encode = _plain_encoder(call)
@@ -203,7 +203,7 @@ def _jobs_encoder(operation: str, call: Call[Any]) -> Encode:
 
 
 def _events_encoder(call: Call[Any]) -> Encode:
-    """Sends values that no event can carry unchanged, so that the store refuses them."""
+    """Returns an encoder that keeps values that no event can have: the store refuses them."""
     encode, encode_exactly = _plain_encoder(call), _exact_encoder(call)
     position = next((at for at, name in enumerate(call.names) if name in ("event", "events")), None)
     if position is None:
@@ -269,7 +269,7 @@ def words(*given: str | bytes) -> bytes:
     return wire.array(map(wire.bulk, encoded))
 
 
-def refuse_no_text(given: Any, what: str) -> None:
+def require_text(given: Any, what: str) -> None:
     """Raises if something that is sent as text is not a string."""
     if not isinstance(given, str):
         raise BadInput(f"{what} must be text, not {given!r:.100}")

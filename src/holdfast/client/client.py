@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# What a store offers, but a client offers in another way.
+# Advice for names that only a store has.
 ELSEWHERE: Final = {
     **dict.fromkeys(
         ("transact", "transaction", "view"),
@@ -156,7 +156,7 @@ class Client(ClientSpace):
 
     def space(self, name: str) -> ClientSpace:
         """Returns the space of that name; its first use creates it if it does not exist."""
-        calls.refuse_no_text(name, "the name of a space")
+        calls.require_text(name, "the name of a space")
         return ClientSpace(self._pool, name)
 
     def ping(self) -> None:

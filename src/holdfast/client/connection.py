@@ -20,7 +20,7 @@ from holdfast.keepalive import keep_alive
 
 _CHUNK: Final = 65_536
 _FOREVER: Final = 1e9  # seconds
-_LATE: Final = (TimeoutError, BlockingIOError)  # the second is what SO_RCVTIMEO ends with
+_LATE: Final = (TimeoutError, BlockingIOError)  # SO_RCVTIMEO raises the second
 _TIMEVAL: Final = struct.Struct("ll")
 
 
@@ -128,7 +128,7 @@ class Connection:
                 if reply is False:  # a large reply arrives in pieces
                     self._limit(end - time.monotonic())
         except ProtocolError as error:
-            raise ConnectionBroken(no_resp(self._target, error), was_sent=True) from None
+            raise ConnectionBroken(not_resp_reason(self._target, error), was_sent=True) from None
         except _LATE:
             raise ConnectionBroken(self._timeout_reason(), was_sent=True, is_late=True) from None
         except (OSError, ValueError) as error:
@@ -139,7 +139,7 @@ class Connection:
         try:
             return self._reader.gets()
         except ProtocolError as error:
-            raise ConnectionBroken(no_resp(self._target, error), was_sent=True) from None
+            raise ConnectionBroken(not_resp_reason(self._target, error), was_sent=True) from None
 
     def _limit(self, timeout: float) -> None:
         """Sets the socket's timeout. Changing it costs a system call."""
@@ -243,7 +243,7 @@ def _refusal(error: HoldfastError) -> HoldfastError:
     return error
 
 
-def no_resp(target: ServerTarget, error: Exception) -> str:
+def not_resp_reason(target: ServerTarget, error: Exception) -> str:
     """Returns why the received data is not a reply. HTTP servers are recognised by its
     beginning."""
     if "b'H'" in str(error):

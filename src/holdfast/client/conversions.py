@@ -16,7 +16,7 @@ from holdfast.events.records import (
     Point,
 )
 
-_MEMBERS: Final = frozenset(PutEntity.__struct_fields__)
+_PUT_FIELDS: Final = frozenset(PutEntity.__struct_fields__)
 _REPLIES: Final[dict[type, Any]] = {Put: list[str], Get: Page, Update: Updated, Del: int}
 _ANSWERS: Final[dict[Any, Any]] = {
     "members": MemberPage,
@@ -44,7 +44,7 @@ def _as_entity(entity: Any) -> Any:
         return {name: value for name, value in given.items() if value or name == "properties"} | (
             {"if_version": 0} if entity.if_version == 0 else {}
         )
-    if isinstance(entity, Mapping) and "properties" in entity and entity.keys() <= _MEMBERS:
+    if isinstance(entity, Mapping) and "properties" in entity and entity.keys() <= _PUT_FIELDS:
         return {"properties": dict(entity), "id": entity.get("id")}
     return entity
 

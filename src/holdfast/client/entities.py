@@ -26,12 +26,12 @@ from holdfast.entities.statements import (
     Page,
     Select,
     Where,
-    flat,
-    names,
+    check_ids,
+    flatten,
     select_options,
-    selected,
-    selection,
-    texts,
+    stored_names,
+    table_and_filters,
+    to_select,
 )
 from holdfast.limits import DEFAULT_PAGE_ENTITIES
 
@@ -95,8 +95,8 @@ class BatchEntities(RecordedEntities):
 
     def get(self, model: type[M], *ids: str, properties: Sequence[Any] = ()) -> Handle[list[M]]:
         """Returns the objects with these ids, in their order, without missing ones."""
-        columns = names(model, properties)
-        handle = self.get_raw(mapper.table_of(model), texts(ids), properties=columns)
+        columns = stored_names(model, properties)
+        handle = self.get_raw(mapper.table_of(model), check_ids(ids), properties=columns)
         return handle._map(lambda found: mapper.load(model, found))
 
     def get_one(
@@ -126,13 +126,13 @@ class BatchEntities(RecordedEntities):
     ) -> Handle[Page[M]]:
         """Returns a page of the objects that all filters match; without a filter, of all
         objects."""
-        chosen = selection(model, filters, options)
-        handle = self.select_raw(*selected(chosen), **select_options(chosen))
+        chosen = to_select(model, filters, options)
+        handle = self.select_raw(*table_and_filters(chosen), **select_options(chosen))
         return handle._map(lambda found: mapper.page(chosen.model, found))
 
     def count(self, model: type[Model], *filters: Where) -> Handle[int]:
         """Returns how many objects match; without a filter, how many there are."""
-        return self.count_raw(mapper.table_of(model), flat(filters) or (EVERYTHING,))
+        return self.count_raw(mapper.table_of(model), flatten(filters) or (EVERYTHING,))
 
     def update(
         self,
@@ -148,4 +148,4 @@ class BatchEntities(RecordedEntities):
 
     def delete(self, model: type[Model], *filters: Where) -> Handle[int]:
         """Deletes the entities that the filters select, and returns how many."""
-        return self.delete_raw(mapper.table_of(model), flat(filters))
+        return self.delete_raw(mapper.table_of(model), flatten(filters))

@@ -72,8 +72,8 @@ class ClientJobs(CalledJobs):
 def wait_steps(timeout: float | None) -> Iterator[float]:
     """Yields the seconds of each step of a wait, so that a server that hangs is noticed.
 
-    There is always a first step. A server that stops answers at once, and the rest of the time is
-    asked for again.
+    There is always a first step. A server that is stopping answers at once; then the rest of the
+    time is requested again.
     """
     if timeout is not None and not (isinstance(timeout, int | float) and timeout == timeout):
         raise BadArgument(f"timeout must be a number or None, not {timeout!r:.200}")

@@ -45,8 +45,8 @@ class ScopedMetrics:
     def scoped(self, *, prefix: Prefix = PREFIX, namespace: str = NAMESPACE) -> Self:
         """Returns these metrics with a prefix, a namespace or both bound for every call.
 
-        A call that names its own prefix or namespace keeps it. Writers, readers and limiters of the
-        result have its scope, too. Sends nothing.
+        A prefix or namespace that is given to a call takes precedence. Writers, readers and
+        limiters made from the result have its scope too. Sends nothing.
         """
         scoped = copy(self)
         scoped._scope = self._scope.narrowed(prefix, namespace)
@@ -128,7 +128,7 @@ class ClientMetrics(ScopedMetrics, CalledMetrics):
         if on_conflict != "refuse":
             self.define_limits(*plan_arguments(plan), on_conflict, prefix=prefix)
         return Limiter(
-            _StoreLimits(self),
+            _ServerBackend(self),
             plan,
             **self._scope.arguments(prefix, namespace),
             clock=time.time,
@@ -203,8 +203,8 @@ class BatchLimiter:
         return handle._map(lambda found: found.results[0])
 
 
-class _StoreLimits:
-    """A server as a limiter uses it, whose plan is made already."""
+class _ServerBackend:
+    """Passes a limiter's operations to a server, with its plan as plain arguments."""
 
     def __init__(self, metrics: ClientMetrics) -> None:
         self._metrics = metrics

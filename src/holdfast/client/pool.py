@@ -35,9 +35,8 @@ class Pool:
 
     def _begin(self) -> None:
         self._process = os.getpid()
-        self._free = (
-            threading.Condition()
-        )  # guards everything below except the lists of idle connections
+        # Guards everything below except the lists of idle connections.
+        self._free = threading.Condition()
         self._waiting = 0  # threads that wait for a connection
         # By space, the last one used at the end. Appending and popping are atomic in Python, so
         # the usual call needs no lock.
@@ -110,7 +109,7 @@ class Pool:
 
         `before` is a command that is sent before each of them; its replies are dropped.
         """
-        commands = recording._taken()
+        commands = recording._take_commands()
         each = 2 if before else 1  # replies
         end = time.monotonic() + timeout
         connection = self.take(space, end)
@@ -195,7 +194,7 @@ class Pool:
         try:
             connection = Connection(self.target, self._tls, self._seconds_left(end))
         except BaseException:
-            self._gone()
+            self._note_closed()
             raise
         if connection.space != space:
             self._enter(connection, space, end)
@@ -230,9 +229,9 @@ class Pool:
     def drop(self, connection: Connection) -> None:
         """Closes a connection that can no longer be used."""
         connection.close()
-        self._gone()
+        self._note_closed()
 
-    def _gone(self) -> None:
+    def _note_closed(self) -> None:
         with self._free:
             self._open -= 1
             self._free.notify()

@@ -43,7 +43,7 @@ class ReplyReader:
     def __init__(self) -> None:
         self._data = b""
         self._at = 0  # where the next header begins
-        self._held: list[bytes] = []  # what has arrived since, while a long word is incomplete
+        self._held: list[bytes] = []  # what has arrived since then
         self._held_bytes = 0
         self._wanted = 0  # bytes that must be held before parsing continues
         self._open: list[_OpenAggregate] = []
@@ -98,15 +98,15 @@ class ReplyReader:
                 found = found.items
             if not self._open:
                 self._size = 0
-                self._forget_read()
+                self._drop_read_data()
                 return found
             if (whole := self._add(found)) is not None:
                 self._size = 0
-                self._forget_read()
+                self._drop_read_data()
                 return whole
         return False
 
-    def _forget_read(self) -> None:
+    def _drop_read_data(self) -> None:
         if self._at == len(self._data):
             self._data, self._at = b"", 0
 

@@ -23,7 +23,7 @@ class ClientSubscription:
     """
 
     def __init__(self, pool: Pool, space: str, topic_prefix: str) -> None:
-        calls.refuse_no_text(topic_prefix, "a topic")
+        calls.require_text(topic_prefix, "a topic")
         self._target = pool.target
         self._tls = pool.target.tls()
         self._space = space

@@ -59,7 +59,8 @@ class ServerTarget(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def parse(cls, url: str, **options: Any) -> "ServerTarget":
-        """
+        """Returns the target that a URL names; options that are not None override those of the URL.
+
         >>> ServerTarget.parse("holdfast://db:9000/shop?timeout=5", timeout=None).timeout
         5.0
         >>> ServerTarget.parse("127.0.0.1:9000").place

@@ -91,7 +91,7 @@ class AppStore:
 
 
 class LimitRefusal:
-    """The answer to a request that a limit refuses: its words and its headers."""
+    """The response to a request that a limit refuses: its message and its headers."""
 
     def __init__(self, result: BatchResult) -> None:
         self.response = denied(result)
@@ -100,7 +100,7 @@ class LimitRefusal:
 
     @cached_property
     def headers(self) -> dict[str, str]:
-        """The headers that tell the limits and when to try again."""
+        """The headers with the limits, and when to try again."""
         own = ("content-type", "content-length")
         return {name: value for name, value in self.response.headers if name.lower() not in own}
 
@@ -111,9 +111,9 @@ def by_address(conditions: Mapping[str, Any], address: str | None) -> dict[str, 
 
 
 def operations_of(entities: Mapping[str, Any], amount: int) -> list[Operation]:
-    """Returns what a limiter is asked for a request; conditions without an entity don't apply."""
+    """Returns the limiter operations of a request; conditions without an entity don't apply."""
     return [
-        # A single address is a list of one: an error would be no answer for the client.
+        # A single address counts as a list of one, rather than as an error for the client.
         Operation(
             condition=condition,
             entity=[entity] if isinstance(entity, str | int) else entity,
@@ -124,9 +124,9 @@ def operations_of(entities: Mapping[str, Any], amount: int) -> list[Operation]:
     ]
 
 
-def error_answer(error: HoldfastError) -> tuple[int, dict[str, Any], dict[str, str]]:
-    """Returns status, body and headers of the answer for an error, as Holdfast's own server
-    gives it."""
+def error_response(error: HoldfastError) -> tuple[int, dict[str, Any], dict[str, str]]:
+    """Returns status, body and headers of the response to an error, as Holdfast's server sends
+    them."""
     body = {"error": {"code": error.code, "message": error.message, "hint": error.hint}}
     wait = getattr(error, "retry_after", None)
     headers = {} if wait is None else {"Retry-After": str(max(1, math.ceil(wait)))}

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from holdfast.contrib import app_store
-from holdfast.contrib.app_store import LimitRefusal, by_address, error_answer, operations_of
+from holdfast.contrib.app_store import LimitRefusal, by_address, error_response, operations_of
 from holdfast.errors import BadInput, HoldfastError, MissingDriver
 from holdfast.metrics.records import BatchResult
 from holdfast.store import Store, Tx
@@ -40,7 +40,7 @@ __all__ = ["AppLimiter", "AppStore", "RateLimitMiddleware"]
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_OPEN = "_holdfast_transaction"  # in `g`: the transaction of this request
+_TRANSACTION = "_holdfast_transaction"  # in `g`: the transaction of this request
 
 
 class AppStore(app_store.AppStore):
@@ -106,10 +106,10 @@ class AppStore(app_store.AppStore):
                 "no request is being handled",
                 hint="Use `data.store.transact(work)` outside of one.",
             )
-        if _OPEN not in g:
+        if _TRANSACTION not in g:
             transaction = self.store.transaction()
-            setattr(g, _OPEN, (transaction, transaction.__enter__()))
-        tx: Tx = getattr(g, _OPEN)[1]
+            setattr(g, _TRANSACTION, (transaction, transaction.__enter__()))
+        tx: Tx = getattr(g, _TRANSACTION)[1]
         return tx
 
     def transactional(self, view: Callable[..., R]) -> Callable[..., R]:
@@ -126,8 +126,8 @@ class AppStore(app_store.AppStore):
         return in_transaction
 
     def _commit(self, response: Response) -> Response:
-        """Ends the transaction of a request that has its answer."""
-        opened = g.pop(_OPEN, None)
+        """Commits the transaction of a request, or undoes it if the response is an error."""
+        opened = g.pop(_TRANSACTION, None)
         if opened is not None:
             if response.status_code < 400:
                 opened[0].__exit__(None, None, None)
@@ -136,15 +136,15 @@ class AppStore(app_store.AppStore):
         return response
 
     def _undo(self, error: BaseException | None) -> None:
-        """Ends a transaction whose request never had an answer."""
-        opened = g.pop(_OPEN, None)
+        """Undoes the transaction of a request that has no response."""
+        opened = g.pop(_TRANSACTION, None)
         if opened is not None:
             _roll_back(opened[0])
 
     # --- limits -----------------------------------------------------------------------------------
 
     def limiter(self, conditions: "Conditions", **options: Any) -> "AppLimiter":
-        """Returns a limiter for `RateLimitMiddleware`, made when it is first asked.
+        """Returns a limiter for `RateLimitMiddleware`, created when it is first used.
 
         `options` are those of `store.metrics.limiter`.
         """
@@ -214,5 +214,5 @@ def _require(limiter: AppLimiter, entities: dict[str, Any], amount: int) -> None
 
 
 def _on_error(error: HoldfastError) -> tuple[Response, int, dict[str, str]]:
-    status, body, headers = error_answer(error)
+    status, body, headers = error_response(error)
     return jsonify(body), status, headers

@@ -17,7 +17,7 @@ from holdfast.asgi import RateLimitMiddleware
 from holdfast.contrib import app_store
 from holdfast.contrib.app_store import (
     LimitRefusal,
-    error_answer,
+    error_response,
     operations_of,
     without_transaction,
 )
@@ -84,7 +84,7 @@ class AppStore(app_store.AppStore):
         return endpoint
 
     def limiter(self, conditions: "Conditions", **options: Any) -> "AppLimiter":
-        """Returns a limiter for `RateLimitMiddleware`, made when it is first asked.
+        """Returns a limiter for `RateLimitMiddleware`, created when it is first used.
 
         `options` are those of `store.metrics.limiter`.
         """
@@ -107,7 +107,7 @@ class AppStore(app_store.AppStore):
         app.add_exception_handler(HoldfastError, data.on_error)
         """
         assert isinstance(error, HoldfastError)
-        status, body, headers = error_answer(error)
+        status, body, headers = error_response(error)
         return JSONResponse(body, status, headers)
 
 

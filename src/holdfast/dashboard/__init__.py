@@ -5,13 +5,13 @@ page. Importing the package adds its paths to the server.
 """
 
 try:
-    import jinja2 as _jinja2  # noqa: F401  # to say at once what is missing
+    import jinja2 as _jinja2  # noqa: F401  # fails at once if it is not installed
 except ImportError as _error:
     from holdfast.errors import MissingDriver
 
     raise MissingDriver.of_server(_error) from _error
 
-from holdfast.dashboard import (  # noqa: F401  # and these are its pages
+from holdfast.dashboard import (  # noqa: F401  # importing a page registers it
     bulk,
     entities,
     entity,
@@ -24,7 +24,7 @@ from holdfast.dashboard import (  # noqa: F401  # and these are its pages
     overview,
     queue,
     queues,
-    routes,  # it serves paths
+    routes,  # registers /ui with the server
     rows,
     schedules,
     search,

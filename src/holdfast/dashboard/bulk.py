@@ -27,4 +27,4 @@ async def bulk(request: PageRequest) -> HttpResponse:
 async def stop(request: PageRequest) -> HttpResponse:
     """Stops an action; what it has changed stays changed."""
     await request.call("jobs.bulk_stop", id=request.names["id"])
-    return request.leave(request.link("bulk", request.names["id"]), "Stopped.")
+    return request.redirect(request.link("bulk", request.names["id"]), "Stopped.")

@@ -1,4 +1,4 @@
-"""Charts: a line of a few points as SVG, and the data of a chart that the script draws."""
+"""Charts: sparklines as SVG, and the data of charts that the script draws."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ class Line(NamedTuple):
 
 
 class Chart(NamedTuple):
-    """A chart over time; `unit` is behind each value."""
+    """A chart over time; `unit` follows each value."""
 
     label: str
     times: Sequence[float]  # seconds since 1970
@@ -65,7 +65,7 @@ def sparkline(values: Sequence[float | None], label: str, tone: str = "") -> Mar
 
 def chart_data(chart: Chart) -> str:
     """Returns a chart as JSON, for the attribute that the script reads."""
-    told: dict[str, Any] = {
+    data: dict[str, Any] = {
         "unit": chart.unit,
         "times": list(chart.times),
         "lines": [
@@ -73,4 +73,4 @@ def chart_data(chart: Chart) -> str:
             for line in chart.lines
         ],
     }
-    return msgspec.json.encode(told).decode()
+    return msgspec.json.encode(data).decode()

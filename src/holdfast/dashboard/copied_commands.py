@@ -66,11 +66,11 @@ def _python(call: "RecordedCall") -> str:
     operation = call.operation
     kinds = operation.arguments  # in JSON an argument may be called `from`
     names = dict(zip(kinds.__struct_encode_fields__, kinds.__struct_fields__, strict=True))
-    taken = [
+    arguments = [
         _argument(operation.star, names.get(name, name), value)
         for name, value in call.arguments.items()
     ]
-    return f"store.{operation.layer}.{operation.name}({', '.join(taken)})"
+    return f"store.{operation.layer}.{operation.name}({', '.join(arguments)})"
 
 
 def _argument(star: str | None, name: str, value: Any) -> str:

@@ -4,7 +4,7 @@ from typing import Any
 
 from holdfast.dashboard.entity_filters import (
     OPERATORS,
-    Typed,
+    TypedFilter,
     as_filters,
     index_as_yaml,
     missing_index,
@@ -86,7 +86,7 @@ class _EntityPage:
 
     @classmethod
     async def of(
-        cls, request: PageRequest, table: Table | None, typed: list[Typed]
+        cls, request: PageRequest, table: Table | None, typed: list[TypedFilter]
     ) -> "_EntityPage":
         answer = cls()
         try:
@@ -101,7 +101,9 @@ class _EntityPage:
             answer.problem = error
         return answer
 
-    async def _read(self, request: PageRequest, table: Table | None, typed: list[Typed]) -> None:
+    async def _read(
+        self, request: PageRequest, table: Table | None, typed: list[TypedFilter]
+    ) -> None:
         cursor, order = request.parameter("cursor"), request.parameter("order")
         by_index = bool(typed) or bool(order)
         filters = as_filters(table, typed)
@@ -126,11 +128,11 @@ class _EntityPage:
 
 
 def _columns(table: Table | None, entities: list[Any]) -> list[str]:
-    """Returns the columns to show: those the schema lists, else all, else those that are there."""
+    """Returns the columns to show: those the schema lists, else all, else those of the entities."""
     listed = table.admin.list_columns if table and table.admin else ()
     known = [column.name for column in table.columns] if table else []
-    there = sorted({name for each in entities for name in each.properties})
-    return (list(listed) or known or there)[:MAX_SHOWN_COLUMNS]
+    found = sorted({name for each in entities for name in each.properties})
+    return (list(listed) or known or found)[:MAX_SHOWN_COLUMNS]
 
 
 @action("entities/{table}/delete")
@@ -138,7 +140,7 @@ async def delete(request: PageRequest) -> HttpResponse:
     """Deletes the entities with these ids."""
     table, ids = request.names["table"], request.form_lists.get("id", [])
     if not ids:
-        return request.leave(request.link("entities", table), "Nothing was selected.")
+        return request.redirect(request.link("entities", table), "Nothing was selected.")
     filters = [{"property": "id", "op": "IN", "values": ids}]
     number = await request.call("entities.delete", table=table, filters=filters)
-    return request.leave(request.link("entities", table), f"Deleted {number:,} entities.")
+    return request.redirect(request.link("entities", table), f"Deleted {number:,} entities.")

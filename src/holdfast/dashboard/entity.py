@@ -14,7 +14,7 @@ from holdfast.operations import find
 from holdfast.server import payloads
 from holdfast.server.http_exchange import HttpResponse
 
-_EXACT_DIGITS: Final = 15  # of an integer that every reader of JSON keeps as it is
+_EXACT_DIGITS: Final = 15  # of an integer that every JSON parser reads exactly
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -55,7 +55,7 @@ async def entity(request: PageRequest) -> HttpResponse:
 
 @action("entities/{table}/put")
 async def put(request: PageRequest) -> HttpResponse:
-    """Puts an entity; with `version`, only over that version of it."""
+    """Puts an entity; with `version`, only if that is its stored version."""
     name, id = request.names["table"], request.form.get("id", "")
     try:
         properties = msgspec.json.decode(request.form.get("properties", ""))
@@ -70,7 +70,7 @@ async def put(request: PageRequest) -> HttpResponse:
     if version.isdecimal():
         entity["if_version"] = int(version)
     [id] = await request.call("entities.put", table=name, entities=[entity], mode="replace")
-    return request.leave(request.link("entities", name, "ids", id), f"Put {id}.")
+    return request.redirect(request.link("entities", name, "ids", id), f"Put {id}.")
 
 
 def relaxed(value: Any) -> Any:
@@ -105,7 +105,7 @@ def _json(properties: Any) -> str:
 
 
 def _type(table: Any, name: str, value: Any) -> str:
-    """Returns the type of the column, or of the value if no column says it."""
+    """Returns the type of the column, or of the value if there is no column."""
     column = table.column(name) if table else None
     if column is None:
         return f"{type(value).__name__}, no column"

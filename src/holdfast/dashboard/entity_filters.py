@@ -1,4 +1,4 @@
-"""Filters of entities as they are typed: a column, an operator and a text."""
+"""Filters of entities as a user types them: a column, an operator and a text."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -22,45 +22,45 @@ OPERATORS: Final = {
     "<": "is less than",
     "<=": "is at most",
 }
-_SEVERAL: Final = ("IN", "><")
+_LIST_OPERATORS: Final = ("IN", "><")
 _FLAGS: Final = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 _READERS: Final[dict[type, Callable[[str], Any]]] = {
     int: int,
     float: float,
     bool: lambda text: _FLAGS[text.lower()],
     datetime: lambda text: {"$date": text},
-}  # by the Python type of the column's values; all others are taken as they are typed
+}  # by the Python type of the column's values; other types use the text as it is typed
 
 
-class Typed(NamedTuple):
-    """One line of the form."""
+class TypedFilter(NamedTuple):
+    """A filter as it is typed: one line of the form."""
 
     column: str
     operator: str
     text: str
 
 
-def typed_filters(request: PageRequest) -> list[Typed]:
+def typed_filters(request: PageRequest) -> list[TypedFilter]:
     """Returns the filters of the address: `c0=country&o0==&v0=de&c1=...`."""
     found = []
     for number in range(MAX_SHOWN_FILTERS):
         column = request.parameter(f"c{number}")
         if column:
             operator = request.parameter(f"o{number}", "=")
-            found.append(Typed(column, operator, request.parameter(f"v{number}")))
+            found.append(TypedFilter(column, operator, request.parameter(f"v{number}")))
     return found
 
 
-def as_filters(table: Table | None, typed: list[Typed]) -> list[dict[str, Any]]:
-    """Returns them as the operation takes them; values have the type of their column."""
+def as_filters(table: Table | None, typed: list[TypedFilter]) -> list[dict[str, Any]]:
+    """Returns the filters as arguments of the operation, with values of the column's type."""
     return [
         {"property": each.column, "op": each.operator, "values": _values(table, each)}
         for each in typed
     ]
 
 
-def _values(table: Table | None, typed: Typed) -> list[Any]:
-    texts = typed.text.split(",") if typed.operator in _SEVERAL else [typed.text]
+def _values(table: Table | None, typed: TypedFilter) -> list[Any]:
+    texts = typed.text.split(",") if typed.operator in _LIST_OPERATORS else [typed.text]
     column = table.column(typed.column) if table else None
     type = column.type if column else ""
     return [_value(type, typed.column, text.strip()) for text in texts]
@@ -84,7 +84,7 @@ def _value(type: str, column: str, text: str) -> Any:
         return text
 
 
-def missing_index(typed: list[Typed], order: str) -> Index:
+def missing_index(typed: list[TypedFilter], order: str) -> Index:
     """Returns the index that would serve the filters: equal columns first, then the range."""
     equal = [each.column for each in typed if each.operator in ("=", "IN")]
     ranged = [each.column for each in typed if each.operator not in ("=", "IN")]

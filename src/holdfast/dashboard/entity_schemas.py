@@ -46,7 +46,9 @@ async def plan(request: PageRequest) -> HttpResponse:
     if request.form.get("do") == "deploy":
         plans = await request.call("entities.deploy", schemas=[text], prune=prune, wait=False)
         changed = sum(table.action != "keep" for each in plans for table in each.tables)
-        return request.leave(request.link("entities"), f"Deployed: {changed} tables have changed.")
+        return request.redirect(
+            request.link("entities"), f"Deployed: {changed} tables have changed."
+        )
     lines: list[str] = []
     problem = None
     try:

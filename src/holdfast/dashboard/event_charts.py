@@ -14,7 +14,7 @@ class Label(NamedTuple):
 
     name: str
     pattern: re.Pattern[str]
-    days: float  # that one step is long
+    days: float  # the length of one step
     steps: int
 
 
@@ -59,7 +59,7 @@ async def chart_of(request: PageRequest, key: str, *, has_numbers: bool) -> Char
                 to=int(now.timestamp() * 1000),
                 **{"from": int(begin.timestamp() * 1000)},
             )
-        except HoldfastError:  # the label is part of a name, and no time
+        except HoldfastError:  # the label is part of a name, not a time
             return None
         times = [begin.timestamp() + at * label.days * 86400 for at in range(len(points))]
         lines.append(Line(by, [point.value for point in points], tone))

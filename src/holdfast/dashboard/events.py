@@ -110,7 +110,7 @@ async def _playground(request: PageRequest, text: str, **found: Any) -> HttpResp
     request.menu, request.served = "events", pages.served()  # also after a form
     calls = list(request.calls)
     schemas = await request.call("events.schemas")
-    request.calls = calls  # "copy as" shows the event alone
+    request.calls = calls  # "copy as" shows only the event
     shown = {"explained": None, "sent": None, "problem": None, **found}
     return await request.render(
         "event_playground.html",
@@ -152,19 +152,19 @@ async def deploy(request: PageRequest) -> HttpResponse:
     await request.call(
         "events.deploy", schema=request.form.get("schema", ""), name=name, dialect=dialect
     )
-    return request.leave(request.link("events", "schemas", name), f"Deployed {name}.")
+    return request.redirect(request.link("events", "schemas", name), f"Deployed {name}.")
 
 
 @action("events/schemas/{name}/withdraw")
 async def withdraw(request: PageRequest) -> HttpResponse:
     """Withdraws a schema."""
     await request.call("events.withdraw", name=request.names["name"])
-    said = f"Withdrew {request.names['name']}; what it has written stays."
-    return request.leave(request.link("events"), said)
+    notice = f"Withdrew {request.names['name']}; what it has written stays."
+    return request.redirect(request.link("events"), notice)
 
 
 @action("events/keys/{key}/forget")
 async def forget(request: PageRequest) -> HttpResponse:
     """Deletes a key."""
     await request.call("events.forget", key=request.names["key"])
-    return request.leave(request.link("events"), f"Forgot {request.names['key']}.")
+    return request.redirect(request.link("events"), f"Forgot {request.names['key']}.")

@@ -14,7 +14,7 @@ BEGINS: Final = (
     *(hour * _HOUR for hour in range(1, 24)),
     *(day * _DAY for day in range(1, 7)),
 )
-# Groups of buckets with a name for each.
+# The bars: where each ends, in seconds, and its label.
 _GROUPS: Final = (
     (1, "< 1 s"), (5, "1-5 s"), (15, "5-15 s"), (60, "15-60 s"), (300, "1-5 min"),
     (900, "5-15 min"), (_HOUR, "15-60 min"), (6 * _HOUR, "1-6 h"), (_DAY, "6-24 h"),
@@ -65,6 +65,6 @@ def percentile(times: Times, share: float) -> float | None:
 
 
 def percentile_text(times: Times, share: float) -> str:
-    """Returns a percentile in words, as exactly as its bucket tells it."""
+    """Returns a percentile as text, as precisely as its bucket allows."""
     found = percentile(times, share)
     return "< 1 s" if found == 0 else duration(found)

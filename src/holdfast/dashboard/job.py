@@ -16,7 +16,7 @@ async def job(request: PageRequest) -> HttpResponse:
     found = await request.call("jobs.get", id=id)
     if found is None:
         if await request.call("jobs.recur_get", id=id) is not None:
-            return request.leave(request.link("schedules", id))
+            return request.redirect(request.link("schedules", id))
         raise NotFound(f"there is no job {id!r:.100}", hint="It may have expired, or be canceled.")
     near = [*found.dependencies[:MAX_GRAPH_JOBS], *found.dependents[:MAX_GRAPH_JOBS]]
     known = await request.call("jobs.multiget", ids=near) if near else []
@@ -33,8 +33,8 @@ async def job(request: PageRequest) -> HttpResponse:
     )
 
 
-def _done(request: PageRequest, said: str) -> HttpResponse:
-    return request.leave(request.link("jobs", request.names["id"]), said)
+def _back_to_job(request: PageRequest, notice: str) -> HttpResponse:
+    return request.redirect(request.link("jobs", request.names["id"]), notice)
 
 
 async def _call(request: PageRequest, operation: str, /, **arguments: Any) -> Any:
@@ -45,14 +45,14 @@ async def _call(request: PageRequest, operation: str, /, **arguments: Any) -> An
 async def retry(request: PageRequest) -> HttpResponse:
     """Puts a failed job back into the queue that it failed in."""
     await _call(request, "requeue", queue=None)
-    return _done(request, "The job is back in its queue.")
+    return _back_to_job(request, "The job is back in its queue.")
 
 
 @action("jobs/{id}/cancel")
 async def cancel(request: PageRequest) -> HttpResponse:
     """Cancels a job, and leaves its page, which no longer exists."""
     await request.call("jobs.cancel", ids=[request.names["id"]])
-    return request.leave(request.link("queues"), f"Canceled the job {request.names['id']}.")
+    return request.redirect(request.link("queues"), f"Canceled the job {request.names['id']}.")
 
 
 @action("jobs/{id}/put")
@@ -67,14 +67,14 @@ async def put(request: PageRequest) -> HttpResponse:
         delay=request.form_number("delay"),
         priority=request.form_number("priority"),
     )
-    return _done(request, "The job was put.")
+    return _back_to_job(request, "The job was put.")
 
 
 @action("jobs/{id}/priority")
 async def priority(request: PageRequest) -> HttpResponse:
     """Changes the priority."""
     await _call(request, "priority", priority=request.form_number("priority"))
-    return _done(request, "The priority has changed.")
+    return _back_to_job(request, "The priority has changed.")
 
 
 @action("jobs/{id}/tags")
@@ -84,23 +84,23 @@ async def tags(request: PageRequest) -> HttpResponse:
         await _call(request, "untag", tags=[request.form["remove"]])
     if request.form.get("add", "").split():
         await _call(request, "tag", tags=request.form["add"].split())
-    return _done(request, "The tags have changed.")
+    return _back_to_job(request, "The tags have changed.")
 
 
 @action("jobs/{id}/track")
 async def track(request: PageRequest) -> HttpResponse:
     """Starts or stops tracking a job."""
     await _call(request, "untrack" if request.form.get("off") else "track")
-    return _done(
+    return _back_to_job(
         request, "No longer tracked." if request.form.get("off") else "The job is tracked."
     )
 
 
 @action("jobs/{id}/release")
 async def release(request: PageRequest) -> HttpResponse:
-    """Takes a running job from its worker; it comes first in its queue."""
+    """Ends the lock of a running job; the job becomes the first of its queue."""
     await request.call("jobs.timeout", ids=[request.names["id"]])
-    return _done(request, "The lock is released; another worker takes the job.")
+    return _back_to_job(request, "The lock is released; another worker will get the job.")
 
 
 @action("jobs/{id}/signal")
@@ -109,11 +109,11 @@ async def signal(request: PageRequest) -> HttpResponse:
     await _call(
         request, "signal", name=request.form.get("name", ""), value=request.form_json("value")
     )
-    return _done(request, "The signal was sent.")
+    return _back_to_job(request, "The signal was sent.")
 
 
 @action("jobs/{id}/independent")
 async def independent(request: PageRequest) -> HttpResponse:
     """Removes all dependencies of a job."""
     await _call(request, "depends_off", all=True)
-    return _done(request, "The job no longer waits for other jobs.")
+    return _back_to_job(request, "The job no longer waits for other jobs.")

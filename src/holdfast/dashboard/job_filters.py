@@ -57,12 +57,12 @@ async def apply(request: PageRequest, search: dict[str, Any], back: str) -> Http
         started = await request.call(
             "jobs.bulk_start", action=action, search=search, **_more(action, value)
         )
-        return request.leave(request.link("bulk", started.id))
+        return request.redirect(request.link("bulk", started.id))
     ids = request.form_lists.get("id", [])
     if not ids:
         raise BadInput("no job is selected", hint="Tick some, or choose all that match.")
     await _apply_to(request, action, value, ids)
-    return request.leave(back, f"{ACTIONS[action].rstrip(' …')}: {len(ids)} jobs.")
+    return request.redirect(back, f"{ACTIONS[action].rstrip(' …')}: {len(ids)} jobs.")
 
 
 def _more(action: str, value: str) -> dict[str, Any]:

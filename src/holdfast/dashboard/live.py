@@ -1,6 +1,6 @@
 """Live updates: a stream that tells a page that something in its space has changed.
 
-It says no more than that. The page then requests itself again, with its reader's own rights, and
+The message has no content. The page then requests itself again, with its reader's own rights, and
 replaces the parts that are live. Changes are combined: there is at most one message every
 `LIVE_SECONDS`.
 """
@@ -55,7 +55,7 @@ async def _changes(request: PageRequest) -> AsyncGenerator[bytes]:
             await next_or_none(changed.wait(), stopped, seconds=LIVE_QUIET_SECONDS)
             if request.session.identity(dispatcher.authenticator) is None:
                 return  # the session has ended
-            # Also when no notice came: not every change has one, and ages grow.
+            # Also without a notice: not every change has one, and the shown ages grow.
             yield b"event: changed\ndata: now\n\n"
             changed.clear()
             await asyncio.wait({stopped}, timeout=LIVE_SECONDS)

@@ -9,7 +9,7 @@ from holdfast.server.http_exchange import HttpRequest, HttpResponse, error_heade
 from holdfast.server.password_checks import Failures, network_of
 
 _HTML = "text/html; charset=utf-8"
-_ANY_NAME = ""  # the login form counts wrong tries of an address, whatever names they were for
+_ANY_NAME = ""  # the login form counts failed logins of an address, whatever the names
 
 
 def login_page(
@@ -31,7 +31,7 @@ async def log_in(
     to = _inside(request, form.get("to", ""))
     name, secret = form.get("name") or "default", form.get("secret", "")
     holder = api.dispatcher.authenticator.with_token(name, secret)
-    if holder is not None:  # tokens do not wait for wrong passwords
+    if holder is not None:  # failed passwords do not delay tokens
         return _logged_in(api, session, to, holder)
     failures: Failures = api.dispatcher.password_checks.failures
     key = (f"dashboard {network_of(api.address_of(request))}", _ANY_NAME)

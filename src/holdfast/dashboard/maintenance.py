@@ -11,7 +11,7 @@ from holdfast.server.http_exchange import HttpResponse
 async def backups(request: PageRequest) -> HttpResponse:
     """Shows the backups of the server's folder, and those that are being made."""
     facts = await request.call("admin.server")
-    # Running ones first: a backup that ends between the two calls is then in both, not in neither.
+    # The running ones first: a backup that ends between the two calls is then in both lists.
     runs = [each for each in await request.call("admin.maintenance") if each.kind == "backup"]
     listed = await request.call("admin.backups")
     return await request.render(
@@ -30,7 +30,7 @@ async def back_up(request: PageRequest) -> HttpResponse:
     """Begins a backup."""
     name = request.form.get("name", "")
     await request.call("admin.backup_start", target=name)
-    return request.leave(request.link("backups"), f"The backup {name} is being made.")
+    return request.redirect(request.link("backups"), f"The backup {name} is being made.")
 
 
 @page("check", menu="check")
@@ -49,11 +49,13 @@ async def start_check(request: PageRequest) -> HttpResponse:
     """Begins a check of this space."""
     engine = True if request.form.get("engine") else None
     await request.call("admin.check_start", engine=engine)
-    return request.leave(request.link("check"))
+    return request.redirect(request.link("check"))
 
 
 @action("maintenance/{id}/stop")
 async def stop(request: PageRequest) -> HttpResponse:
     """Stops a check."""
     stopped = await request.call("admin.maintenance_stop", id=request.names["id"])
-    return request.leave(request.link("check"), "Stopping." if stopped else "It has ended already.")
+    return request.redirect(
+        request.link("check"), "Stopping." if stopped else "It has ended already."
+    )

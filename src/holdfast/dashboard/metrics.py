@@ -45,7 +45,8 @@ def prefix_of(request: PageRequest) -> list[str] | None:
 
 
 def parts_of(text: str) -> list[str]:
-    """
+    """Returns the parts of a text that commas separate.
+
     >>> parts_of("user, ann")
     ['user', 'ann']
     """
@@ -57,8 +58,8 @@ async def metric(request: PageRequest) -> HttpResponse:
     """Shows a metric of one entity over the time of a sequence, with others in the same chart."""
     name, prefix = request.names["metric"], prefix_of(request)
     others = [each for each in request.parameter("with").split(",") if each and each != name]
-    asked = [name, *others[: MAX_CHARTED_METRICS - 1]]
-    found = await request.call("metrics.defined", names=asked, prefix=prefix)
+    charted = [name, *others[: MAX_CHARTED_METRICS - 1]]
+    found = await request.call("metrics.defined", names=charted, prefix=prefix)
     known = await request.call("metrics.defined", limit=ROWS_PER_PAGE, prefix=prefix)
     spec = found.get(name)
     if spec is None:
@@ -138,8 +139,10 @@ async def reset(request: PageRequest) -> HttpResponse:
     deleted = await request.call(
         "metrics.reset", entities=[entity or None], metrics=[name], prefix=prefix
     )
-    said = f"Deleted {deleted.deleted:,} buckets."
-    return request.leave(request.link("metrics", name, prefix=request.form.get(_PREFIX, "")), said)
+    notice = f"Deleted {deleted.deleted:,} buckets."
+    return request.redirect(
+        request.link("metrics", name, prefix=request.form.get(_PREFIX, "")), notice
+    )
 
 
 @page("limits", menu="limits")
@@ -182,8 +185,8 @@ async def try_limit(request: PageRequest) -> HttpResponse:
     arguments = limit_of(request.form)
     result = await request.call("metrics.try_incr", **arguments)
     shown = {name: request.form.get(name, "") for name in _FIELDS}
-    said = "Allowed, and counted." if result.allowed else "Refused, and not counted."
-    return request.leave(request.link("limits", **shown), said)
+    notice = "Allowed, and counted." if result.allowed else "Refused, and not counted."
+    return request.redirect(request.link("limits", **shown), notice)
 
 
 _FIELDS: Final = ("condition", "limit", "window", "entity", "amount", "algorithm")

@@ -10,7 +10,7 @@ from holdfast.error_text import counted
 from holdfast.limits import QUEUES_ON_OVERVIEW
 from holdfast.server.http_exchange import HttpResponse
 
-_LONG_WAIT = 60.0  # seconds after which a queue that nobody serves needs someone
+_LONG_WAIT = 60.0  # seconds after which a queue without workers is an alert
 
 
 class Alert(NamedTuple):
@@ -72,9 +72,9 @@ def _alerts(
         counts = each.counts
         link = request.link("queues", counts.name)
         if counts.stalled:
-            said = f"{_jobs_have(counts.stalled)} lost the worker"
+            text = f"{_jobs_have(counts.stalled)} lost the worker"
             found.append(
-                Alert(counts.name, said, request.link("queues", counts.name, state="stalled"))
+                Alert(counts.name, text, request.link("queues", counts.name, state="stalled"))
             )
         if counts.paused:
             found.append(Alert(counts.name, "is paused", link))
@@ -85,8 +85,8 @@ def _alerts(
             and each.oldest_age > _LONG_WAIT
         ):
             minutes = f"{each.oldest_age / 60:,.0f} min"
-            said = f"no worker serves this queue; its oldest job has waited {minutes}"
-            found.append(Alert(counts.name, said, link))
+            text = f"no worker serves this queue; its oldest job has waited {minutes}"
+            found.append(Alert(counts.name, text, link))
     return found[:12]
 
 

@@ -152,8 +152,8 @@ class PageRequest:
         path = "/".join(quote(each, safe="", errors="surrogateescape") for each in segments)
         space = quote(self.space, safe="", errors="surrogateescape")
         given = {name: value for name, value in query.items() if value not in (None, "")}
-        behind = f"?{urlencode(given, errors='surrogateescape')}" if given else ""
-        return f"{self.http.root}/ui/{space}/{path}{behind}"
+        suffix = f"?{urlencode(given, errors='surrogateescape')}" if given else ""
+        return f"{self.http.root}/ui/{space}/{path}{suffix}"
 
     def here(self, **changed: Any) -> str:
         """Returns the address of this page with some parameters changed; None removes one."""
@@ -201,11 +201,11 @@ class PageRequest:
         """Encodes values in a thread: a page of them may have many megabytes."""
         return await self.api.dispatcher.read_in_thread(encode)
 
-    def leave(self, to: str, said: str = "") -> HttpResponse:
-        """Redirects to another page, which shows what was done; every action ends with it."""
+    def redirect(self, to: str, notice: str = "") -> HttpResponse:
+        """Redirects to a page that shows `notice`, what was done; every action ends with this."""
         response = HttpResponse(b"", status=303, content_type=_HTML, headers={"location": to})
-        if said:
-            response.cookies.append(self.session.notice_cookie(said))
+        if notice:
+            response.cookies.append(self.session.notice_cookie(notice))
         return response
 
     async def _totals(self) -> Any:
@@ -245,7 +245,7 @@ def number_of(name: str, text: str) -> float | None:
 
 
 def as_csv(header: Sequence[str] | None, rows: Iterable[Sequence[Any]]) -> bytes:
-    """Returns rows as CSV; without a header, those that continue others."""
+    """Returns rows as CSV; without a header, they continue earlier ones."""
     parts: list[bytes] = []
     written = io.StringIO()
     writer = csv.writer(written, lineterminator="\r\n")
@@ -256,7 +256,7 @@ def as_csv(header: Sequence[str] | None, rows: Iterable[Sequence[Any]]) -> bytes
         is_large = any(isinstance(cell, str) and len(cell) > LARGE_PIECE_BYTES for cell in cells)
         if not is_large:
             writer.writerow(cells)
-        # In pieces: Python's lock is held while one is made, even in a thread.
+        # In pieces: encoding holds the interpreter lock, even in a thread.
         if is_large or written.tell() > LARGE_PIECE_BYTES:
             parts.append(written.getvalue().encode(errors="replace"))
             written.seek(0)
@@ -268,9 +268,9 @@ def as_csv(header: Sequence[str] | None, rows: Iterable[Sequence[Any]]) -> bytes
 
 
 def _quoted(cell: Any) -> str:
-    """Returns a cell as `csv` writes it, which looks at each letter of a long text by itself."""
+    """Returns a cell as `csv` writes it, without its loop over every character of a long text."""
     text = "" if cell is None else str(cell)
-    if any(letter in text for letter in ',"\r\n'):
+    if any(character in text for character in ',"\r\n'):
         return '"' + text.replace('"', '""') + '"'
     return text
 

@@ -1,4 +1,4 @@
-"""The list of all pages and actions of the dashboard; each module of a page adds its own.
+"""The registry of all pages and actions; the module of a page adds its own.
 
 A page answers GET and never changes anything. An action answers POST, changes something through an
 operation, and redirects to a page. Both are found by their path below `/ui/{space}`.

@@ -35,9 +35,9 @@ async def queue(request: PageRequest) -> HttpResponse:
             count=JOBS_PER_PAGE,
         )  # fmt: skip
     days_ago = int(request.parameter("day") or 0) if request.parameter("day").isdigit() else 0
-    stats = await request.call(
-        "jobs.stats", queue=name, date=request.now - min(days_ago, 90) * _DAY
-    )
+    date = request.now - min(days_ago, 90) * _DAY
+    stats = await request.call("jobs.stats", queue=name, date=date)
+    outcomes = await request.call("jobs.stats_by", queue=name, by="all", since=date, until=date)
     jobs = found.jobs if found else ()
     return await request.render(
         "queue.html",
@@ -50,6 +50,7 @@ async def queue(request: PageRequest) -> HttpResponse:
         found=found,
         recurring=recurring,
         stats=stats,
+        retries=sum(row.retries for row in outcomes.rows),
         days_ago=days_ago,
         histograms=histograms,
         actions=job_filters.ACTIONS,

@@ -45,7 +45,7 @@ async def pause(request: PageRequest) -> HttpResponse:
     queue = request.names["queue"]
     stop = True if request.form.get("stop_running") else None
     await request.call("jobs.pause", queues=[queue], stop_running=stop)
-    return request.leave(request.form.get("to") or request.link("queues"), f"Paused {queue}.")
+    return request.redirect(request.form.get("to") or request.link("queues"), f"Paused {queue}.")
 
 
 @action("queues/{queue}/resume")
@@ -53,7 +53,7 @@ async def resume(request: PageRequest) -> HttpResponse:
     """Ends a pause."""
     queue = request.names["queue"]
     await request.call("jobs.unpause", queues=[queue])
-    return request.leave(request.link("queues", queue), f"Resumed {queue}.")
+    return request.redirect(request.link("queues", queue), f"Resumed {queue}.")
 
 
 @action("queues/{queue}/drain")
@@ -61,7 +61,7 @@ async def drain(request: PageRequest) -> HttpResponse:
     """Cancels all waiting jobs of a queue, as a bulk action."""
     search = {"queue": request.names["queue"], "state": "waiting"}
     started = await request.call("jobs.bulk_start", action="cancel", search=search)
-    return request.leave(request.link("bulk", started.id))
+    return request.redirect(request.link("bulk", started.id))
 
 
 @action("queues/{queue}/limits")
@@ -75,7 +75,7 @@ async def limits(request: PageRequest) -> HttpResponse:
             await request.call("jobs.config_set", option=f"{queue}-{limit}", value=given)
         elif not given and limit in before:
             await request.call("jobs.config_unset", option=f"{queue}-{limit}")
-    return request.leave(request.link("queues", queue), f"The limits of {queue} are set.")
+    return request.redirect(request.link("queues", queue), f"The limits of {queue} are set.")
 
 
 @action("queues/{queue}/put")
@@ -91,4 +91,4 @@ async def put(request: PageRequest) -> HttpResponse:
         priority=request.form_number("priority"),
         tags=form.get("tags", "").split() or None,
     )
-    return request.leave(request.link("jobs", id), f"Put a job into {queue}.")
+    return request.redirect(request.link("jobs", id), f"Put a job into {queue}.")

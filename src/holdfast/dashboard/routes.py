@@ -25,9 +25,14 @@ from holdfast.server.http_exchange import HttpRequest, HttpResponse, error_heade
 
 _HTML: Final = "text/html; charset=utf-8"
 _FORM: Final = "application/x-www-form-urlencoded"
-_OWN: Final = "-"  # of paths that belong to no space
-_NOBODY: Final = Identity("", ())  # who logs in
-_EVERYWHERE: Final = ("base.html", "parts.html", "bare.html", "error.html")  # of all pages
+_RESERVED: Final = "-"  # a segment of paths that are not pages
+_ANONYMOUS: Final = Identity("", ())  # of a client that is logging in
+_COMMON_TEMPLATES: Final = (
+    "base.html",
+    "parts.html",
+    "bare.html",
+    "error.html",
+)  # every page uses them
 _HEADERS: Final = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
     "img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; "
@@ -43,20 +48,20 @@ _HEADERS: Final = {
 @route("GET HEAD POST", "/ui")
 @route("GET HEAD POST", "/ui/{path...}")
 async def dashboard(api: HttpApi, request: HttpRequest, found: dict[str, str]) -> HttpResponse:
-    """Answers for all of the dashboard."""
+    """Answers all requests of the dashboard."""
     segments = request.segments[1:]
-    if segments[:2] == [_OWN, "static"] and len(segments) == 4:
+    if segments[:2] == [_RESERVED, "static"] and len(segments) == 4:
         response = static_files.answer(segments[2], segments[3])
         response.headers.update(_HEADERS)
         return response
-    await templates.prepare(*_EVERYWHERE)
+    await templates.prepare(*_COMMON_TEMPLATES)
     session = LoginSession(api, request)
     try:
         response = await _answer(api, request, session, segments)
     except Exception as error:
         response = _failure(api, request, session, error)
     response.headers = {"cache-control": "no-store", **_HEADERS, **response.headers}
-    _give_cookies(session, response)
+    _add_cookies(session, response)
     return response
 
 
@@ -65,16 +70,16 @@ async def _answer(
 ) -> HttpResponse:
     if request.method == "POST":
         return await _post(api, request, session, segments)
-    if segments == [_OWN, "login"]:
+    if segments == [_RESERVED, "login"]:
         return login.login_page(request, session, to=request.parameter("to"))
     identity = await _identify(api, request, session)
     page_request = PageRequest(api, request, identity, session, segments[0] if segments else "")
     if not page_request.space:
         page_request.space = request.parameter("space") or api.dispatcher.store.name
     if len(segments) < 2:
-        return page_request.leave(page_request.link())
+        return page_request.redirect(page_request.link())
     rest = segments[1:-1] if segments[-1] == "" else segments[1:]
-    if rest == [_OWN, "live"]:
+    if rest == [_RESERVED, "live"]:
         return live(page_request)
     entry = pages.find(pages.PAGES, rest)
     if entry is None:
@@ -92,23 +97,23 @@ async def _post(
 ) -> HttpResponse:
     if request.content_type != _FORM:
         raise UnsupportedContent(
-            "the dashboard takes forms",
+            "the dashboard accepts only forms",
             hint="A program calls operations: POST /{space}/{layer}/{operation}.",
         )
     identity = session.identity(api.dispatcher.authenticator)
-    if identity is None and segments != [_OWN, "login"]:
+    if identity is None and segments != [_RESERVED, "login"]:
         raise NotAuthenticated("the session has ended")
     page_request = PageRequest(
-        api, request, identity or _NOBODY, session, segments[0] if segments else ""
+        api, request, identity or _ANONYMOUS, session, segments[0] if segments else ""
     )
     await page_request.read_form(MAX_BYTES_BEFORE_LOGIN if identity is None else MAX_FORM_BYTES)
     if not session.has_form_token(page_request.form.get("token", "")):
         raise Forbidden("the form does not belong to this session", hint="Load the page again.")
-    if segments == [_OWN, "login"]:
+    if segments == [_RESERVED, "login"]:
         return await login.log_in(api, request, session, page_request.form)
-    if segments == [_OWN, "logout"]:
+    if segments == [_RESERVED, "logout"]:
         return login.log_out(request, session)
-    if segments == [_OWN, "theme"]:
+    if segments == [_RESERVED, "theme"]:
         return login.choose_theme(request, session, page_request.form)
     entry = pages.find(pages.ACTIONS, segments[1:])
     if entry is None and pages.find(pages.PAGES, segments[1:]):
@@ -144,7 +149,7 @@ def _failure(
     return response
 
 
-def _give_cookies(session: LoginSession, response: HttpResponse) -> None:
+def _add_cookies(session: LoginSession, response: HttpResponse) -> None:
     """Adds the cookies of a page; an action sets its own."""
     if response.headers.get("content-type") == _HTML and response.status != 303:
         response.cookies += session.new_cookies()

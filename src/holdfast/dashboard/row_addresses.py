@@ -11,7 +11,7 @@ _KEY_TYPES = ("hash", "range")
 
 
 class RowQuery(NamedTuple):
-    """A query as it is typed: values of the key, then parameters behind a question mark."""
+    """A query as it is typed: values of the key, a question mark, parameters."""
 
     values: list[str]
     parameters: str
@@ -24,7 +24,7 @@ class RowQuery(NamedTuple):
         return cls(values_of(path), parameters, text)
 
     async def read(self, request: PageRequest) -> Any:
-        """Returns a page of rows, behind the cursor of the address."""
+        """Returns a page of rows, after the cursor of the address."""
         return await request.call(
             "tables.get_by_url",
             table=request.names["table"],
@@ -41,13 +41,14 @@ class RowQuery(NamedTuple):
             given.append(f"next={quote(cursor, safe='')}")
         return "&".join(given)
 
-    def of_export(self, cursor: str, limit: int) -> str:
+    def export_parameters(self, cursor: str, limit: int) -> str:
         """Returns the parameters of one step of an export."""
         return self._query_string(cursor, limit)
 
 
 def values_of(path: str) -> list[str]:
-    """
+    """Returns the values that a path names.
+
     >>> values_of("Main%2FPage/7")
     ['Main/Page', '7']
     """

@@ -20,7 +20,7 @@ _TYPES = {"csv": "text/csv; charset=utf-8", "ndjson": "application/x-ndjson"}
 
 @page("tables/{table}/rows/{key}", menu="tables")
 async def row(request: PageRequest) -> HttpResponse:
-    """Shows a row, and what differs from another revision of it."""
+    """Shows a row, and its differences from another revision."""
     name, path = request.names["table"], request.names["key"]
     schema = await request.call("tables.schema", table=name)
     found = await request.call("tables.get_by_url", table=name, values=values_of(path))
@@ -50,7 +50,7 @@ async def row(request: PageRequest) -> HttpResponse:
 async def _revisions(
     request: PageRequest, schema: Mapping[str, Any], path: str
 ) -> list[dict[str, Any]]:
-    """Returns the rows that differ from this one in the last part of their key alone."""
+    """Returns the rows whose keys differ from this one only in the last part."""
     if not any(each["type"] == "range" for each in schema["index"]):
         return []
     values = values_of(path)[:-1]
@@ -72,13 +72,13 @@ def _other(
     if wanted in addresses:
         return revisions[addresses.index(wanted)]
     here = key_address(item, key)
-    behind = addresses.index(here) + 1 if here in addresses else 0
-    return revisions[behind] if behind < len(revisions) else None
+    position = addresses.index(here) + 1 if here in addresses else 0
+    return revisions[position] if position < len(revisions) else None
 
 
 @action("tables/{table}/put")
 async def put(request: PageRequest) -> HttpResponse:
-    """Puts a row; with an etag, only over the row that was shown."""
+    """Puts a row; with an etag, only if the row is still as it was shown."""
     name = request.names["table"]
     attributes = json_of(request, "attributes")
     result = await request.call(
@@ -92,7 +92,7 @@ async def put(request: PageRequest) -> HttpResponse:
         attributes[key[-1]] = str(result.tid)
     address = key_address(attributes, key)
     to = request.link("tables", name, "rows", address) if address else request.link("tables", name)
-    return request.leave(to, "Put the row.")
+    return request.redirect(to, "Put the row.")
 
 
 @action("tables/{table}/delete")
@@ -104,7 +104,7 @@ async def delete(request: PageRequest) -> HttpResponse:
     if attributes.keys() != set(key_names(schema)):
         raise BadInput("a row is deleted by all attributes of its key")
     deleted = await request.call("tables.delete", table=name, attributes=attributes)
-    return request.leave(request.link("tables", name), f"Deleted {deleted.count:,} rows.")
+    return request.redirect(request.link("tables", name), f"Deleted {deleted.count:,} rows.")
 
 
 @page("tables/{table}/export", menu="tables")
@@ -128,7 +128,7 @@ async def _step(request: PageRequest, cursor: str) -> Any:
         is_large=True,
         table=request.names["table"],
         values=query.values,
-        query_string=query.of_export(cursor, EXPORTED_ROWS_PER_STEP),
+        query_string=query.export_parameters(cursor, EXPORTED_ROWS_PER_STEP),
     )
 
 
@@ -148,7 +148,11 @@ async def _lines(
         else:
             encode = partial(_as_json_lines, items)
         lines = await request.encode(encode)
-        del found, items, encode  # the client may read slowly: one copy of the rows is enough
+        del (
+            found,
+            items,
+            encode,
+        )  # the client may read slowly, so only the encoded rows stay in memory
         yield lines
         if not cursor:
             return

@@ -64,7 +64,7 @@ async def run(request: PageRequest) -> HttpResponse:
         tags=list(found.tags) or None,
         retries=found.retries,
     )
-    return request.leave(request.link("jobs", id), "A job was put as the schedule would.")
+    return request.redirect(request.link("jobs", id), "A job was put as the schedule would.")
 
 
 @action("schedules/{id}/pause")
@@ -72,7 +72,9 @@ async def pause(request: PageRequest) -> HttpResponse:
     """Pauses a schedule: it puts no jobs until it is resumed."""
     id = request.names["id"]
     await request.call("jobs.recur_pause", id=id)
-    return request.leave(request.form.get("to") or request.link("schedules", id), f"Paused {id}.")
+    return request.redirect(
+        request.form.get("to") or request.link("schedules", id), f"Paused {id}."
+    )
 
 
 @action("schedules/{id}/resume")
@@ -80,7 +82,9 @@ async def resume(request: PageRequest) -> HttpResponse:
     """Ends the pause of a schedule."""
     id = request.names["id"]
     await request.call("jobs.recur_resume", id=id)
-    return request.leave(request.form.get("to") or request.link("schedules", id), f"Resumed {id}.")
+    return request.redirect(
+        request.form.get("to") or request.link("schedules", id), f"Resumed {id}."
+    )
 
 
 @action("schedules/{id}/edit")
@@ -97,7 +101,7 @@ async def edit(request: PageRequest) -> HttpResponse:
         retries=request.form_number("retries"),
         data=request.form_json("data"),
     )
-    return request.leave(
+    return request.redirect(
         request.link("schedules", request.names["id"]), "The schedule has changed."
     )
 
@@ -106,4 +110,4 @@ async def edit(request: PageRequest) -> HttpResponse:
 async def end(request: PageRequest) -> HttpResponse:
     """Ends a recurring job; jobs that it has put stay."""
     await request.call("jobs.unrecur", id=request.names["id"])
-    return request.leave(request.link("schedules"), f"Ended the schedule {request.names['id']}.")
+    return request.redirect(request.link("schedules"), f"Ended the schedule {request.names['id']}.")

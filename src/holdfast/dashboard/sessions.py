@@ -38,7 +38,7 @@ NOTICE: Final = "holdfast_notice"
 THEME: Final = "holdfast_theme"
 THEMES: Final = ("auto", "light", "dark")
 _COOKIE: Final = re.compile(r"(holdfast_(?:session|form|notice|theme))=([^;]*)")
-_MOST_COOKIES: Final = 16  # of one request: each of them, for several paths
+_MAX_COOKIES: Final = 16  # of one request: each name may come for several paths
 _YEAR: Final = 365 * 86400
 
 
@@ -60,10 +60,10 @@ class LoginSession:
         self.ticket = _read_ticket(authenticator, cookies.get(SESSION, ""))
         self.theme = cookies.get(THEME, "auto") if cookies.get(THEME) in THEMES else "auto"
         self.notice = unquote(cookies.get(NOTICE, ""))[:MAX_NOTICE_CHARS]
-        self._form_word = cookies.get(FORM, "")
-        self._is_new_word = len(self._form_word) < 22
-        if self._is_new_word:
-            self._form_word = secrets.token_urlsafe(24)
+        self._form_secret = cookies.get(FORM, "")
+        self._is_new_secret = len(self._form_secret) < 22
+        if self._is_new_secret:
+            self._form_secret = secrets.token_urlsafe(24)
         self._key = b""
         if self.ticket is not None:
             self._key = authenticator.session_key(self.ticket.name) or b""
@@ -80,26 +80,26 @@ class LoginSession:
     def form_token(self) -> str:
         """The token that every form of this session repeats (against CSRF)."""
         if self.ticket is None or self.is_open:
-            return self._form_word
+            return self._form_secret
         return hmac.digest(self._key, b"form " + self.ticket.nonce.encode(), "sha256").hex()
 
     def has_form_token(self, given: str) -> bool:
-        """Returns whether a form is one of ours."""
-        if (self.ticket is None or self.is_open) and self._is_new_word:
-            return False  # the browser sent no cookie, so it was given no form
+        """Returns whether a form was made for this session."""
+        if (self.ticket is None or self.is_open) and self._is_new_secret:
+            return False  # without its cookie, the browser can't have a form of ours
         return hmac.compare_digest(given.encode(errors="replace"), self.form_token.encode())
 
     # --- cookies ---------------------------------------------------------------------------------
 
     def new_cookies(self) -> list[str]:
         """Returns the cookies that a page sets."""
-        cookies = [self._cookie(FORM, self._form_word)] if self._is_new_word else []
+        cookies = [self._cookie(FORM, self._form_secret)] if self._is_new_secret else []
         if self.notice:
             cookies.append(self._cookie(NOTICE, "", seconds=0))
         return cookies
 
-    def notice_cookie(self, said: str) -> str:
-        return self._cookie(NOTICE, quote(said[:MAX_NOTICE_CHARS], errors="replace"), seconds=60)
+    def notice_cookie(self, notice: str) -> str:
+        return self._cookie(NOTICE, quote(notice[:MAX_NOTICE_CHARS], errors="replace"), seconds=60)
 
     def theme_cookie(self, theme: str) -> str:
         return self._cookie(THEME, theme, seconds=_YEAR)
@@ -124,7 +124,7 @@ class LoginSession:
         return f"{name}={value}; Path={self._path}; HttpOnly; SameSite=Strict{age}{secure}"
 
 
-# Sessions that were logged out, with their ends; as many as fit, the oldest go first.
+# Sessions that were logged out, with their ends; beyond the limit, the oldest are dropped.
 _ended: Final[dict[str, int]] = {}
 
 
@@ -152,7 +152,7 @@ def _read_ticket(authenticator: Authenticator, cookie: str) -> Ticket | None:
     if key is None or not hmac.compare_digest(hmac.digest(key, payload, "sha256"), signature):
         return None
     left = ticket.ends - time.time()
-    # A clock that was ahead has signed those that would last longer.
+    # A longer life means that the clock of the server that signed it was ahead.
     is_over = not 0 <= left <= SESSION_SECONDS + CLOCK_AHEAD_SECONDS or ticket.nonce in _ended
     return None if is_over else ticket
 
@@ -165,13 +165,13 @@ def _cookies(header: str) -> dict[str, str]:
     """Returns our cookies, which have neither quotes nor escapes, and ignores all others.
 
     `http.cookies` takes quadratic time: 60 KB of backslashes or semicolons would block the server
-    for about ten seconds. To split such a header takes 5 ms, to look for our names a thousandth.
+    for about ten seconds. Splitting such a header takes 5 ms, finding our names 5 µs.
 
     >>> _cookies('other="a;b"; holdfast_theme=dark')
     {'holdfast_theme': 'dark'}
     """
     found = {}
-    for match in islice(_COOKIE.finditer(header), _MOST_COOKIES):
+    for match in islice(_COOKIE.finditer(header), _MAX_COOKIES):
         before = header[max(0, match.start() - 2) : match.start()]
         if not before or before == "; " or before[-1] == ";":
             found[match[1]] = match[2].strip()

@@ -33,7 +33,7 @@ async def spaces(request: PageRequest) -> HttpResponse:
 
 @page("spaces/{name}", menu="spaces")
 async def space(request: PageRequest) -> HttpResponse:
-    """Shows how large a space is, and what its keys are."""
+    """Shows the size of a space, and its keys."""
     name = request.names["name"]
     sizes = await request.call("admin.space_sizes", names=[name])
     if not sizes:
@@ -62,7 +62,7 @@ async def drop(request: PageRequest) -> HttpResponse:
         raise BadInput("the typed name does not match", hint="Nothing was dropped.")
     await request.call("admin.drop_space", name=name)
     request.space = request.api.dispatcher.store.name
-    return request.leave(request.link("spaces"), f"Dropped the space {name}.")
+    return request.redirect(request.link("spaces"), f"Dropped the space {name}.")
 
 
 @page("users", menu="users")
@@ -78,12 +78,12 @@ async def change_user(request: PageRequest) -> HttpResponse:
     grants = request.form.get("grants", "").replace(",", " ").split()
     if do == "grant":
         await request.call("admin.grant_user", name=name, grants=grants)
-        return request.leave(
+        return request.redirect(
             request.link("users"), f"{name} has these grants now: {' '.join(grants)}."
         )
     if do == "remove":
         await request.call("admin.remove_user", name=name)
-        return request.leave(request.link("users"), f"Removed {name}.")
+        return request.redirect(request.link("users"), f"Removed {name}.")
     if do == "renew":
         return await _users(request, new=await request.call("admin.renew_token", name=name))
     password = request.form.get("password") or None
@@ -104,7 +104,7 @@ async def _users(request: PageRequest, new: Any = None) -> HttpResponse:
 
 @page("settings", menu="settings")
 async def settings(request: PageRequest) -> HttpResponse:
-    """Shows what the server was started with and where it came from, and figures of now."""
+    """Shows the settings of the server with their origins, and its present figures."""
     facts = await request.call("admin.server")
     rows = [(each.name, each.value, each.origin) for each in facts.settings]
     return await request.render(

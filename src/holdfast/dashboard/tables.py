@@ -68,7 +68,7 @@ async def _listed(request: PageRequest, name: str) -> ListedTable:
 
 @page("tables/{table}", menu="tables")
 async def table(request: PageRequest) -> HttpResponse:
-    """Shows a table and the rows that a path and its parameters ask for."""
+    """Shows a table, and the rows that a path and its parameters select."""
     name = request.names["table"]
     schema = await request.call("tables.schema", table=name)
     query = RowQuery.of(request)
@@ -103,18 +103,20 @@ async def table(request: PageRequest) -> HttpResponse:
 def _columns(schema: Mapping[str, Any], items: list[dict[str, Any]]) -> list[str]:
     """Returns the attributes to show: those of the key, then the others that rows have."""
     key = key_names(schema)
-    there = {name for item in items for name in item}
+    found = {name for item in items for name in item}
     others = [name for name in schema["attributes"] if name not in key]
-    return [name for name in (*key, *others) if name in there or not items][:MAX_SHOWN_COLUMNS]
+    return [name for name in (*key, *others) if name in found or not items][:MAX_SHOWN_COLUMNS]
 
 
 @action("tables/create")
 async def create(request: PageRequest) -> HttpResponse:
     """Creates a table, or migrates it."""
     schema = json_of(request, "schema")
-    made = await request.call("tables.create", schema=schema)
-    said = "; ".join([f"{made.table} has version {made.version} of its schema", *made.warnings])
-    return request.leave(request.link("tables", made.table), f"{said}.")
+    created = await request.call("tables.create", schema=schema)
+    notice = "; ".join(
+        [f"{created.table} has version {created.version} of its schema", *created.warnings]
+    )
+    return request.redirect(request.link("tables", created.table), f"{notice}.")
 
 
 @action("tables/{table}/drop")
@@ -124,7 +126,7 @@ async def drop(request: PageRequest) -> HttpResponse:
     if request.form.get("typed") != name:
         raise BadInput("the typed name does not match", hint="Nothing was dropped.")
     await request.call("tables.drop", table=name)
-    return request.leave(request.link("tables"), f"Dropped {name}.")
+    return request.redirect(request.link("tables"), f"Dropped {name}.")
 
 
 @action("tables/{table}/add-index")
@@ -138,7 +140,7 @@ async def add_index(request: PageRequest) -> HttpResponse:
         if attribute.strip()
     ]
     await request.call("tables.add_index", table=name, index=index, elements=elements)
-    return request.leave(request.link("tables", name), f"The index {index} is being built.")
+    return request.redirect(request.link("tables", name), f"The index {index} is being built.")
 
 
 def json_of(request: PageRequest, field: str) -> Any:

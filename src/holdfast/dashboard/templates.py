@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import jinja2
 import msgspec
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from holdfast.dashboard import charts, static_files
 from holdfast.dashboard.charts import NONE
@@ -19,14 +19,14 @@ _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
 async def prepare(*templates: str) -> None:
-    """Compiles the templates that were not used yet, in a thread, and reads the static files that
-    they name: the first page of a server would hold up all of its clients for some 100 ms."""
+    """Compiles new templates in a thread, and reads the static files that they name: otherwise the
+    first page of a server would block all of its clients for some 100 ms."""
     if missing := [each for each in templates if each not in _prepared()]:
         await asyncio.to_thread(_compile, missing)
 
 
 def _compile(templates: list[str]) -> None:
-    with _compiling():  # several first pages at once would each compile all of them
+    with _compiling():  # else several first pages would each compile all templates
         static_files.load()
         for template in templates:
             if template not in _prepared():
@@ -86,7 +86,8 @@ def _environment() -> jinja2.Environment:
 
 
 def utc(moment: float) -> str:
-    """
+    """Returns a time in UTC.
+
     >>> utc(0.5)
     '1970-01-01 00:00:00 UTC'
     """
@@ -100,9 +101,9 @@ def when(moment: float | None) -> Markup:
     """Returns a time, which the script shows in the viewer's time zone, with exact UTC on hover."""
     if not moment:
         return Markup(NONE)
-    said = utc(moment)
+    exact = utc(moment)
     return Markup('<time datetime="{}" data-time="{}" title="{}">{}</time>').format(
-        said.removesuffix(" UTC").replace(" ", "T") + "Z", moment, said, said
+        exact.removesuffix(" UTC").replace(" ", "T") + "Z", moment, exact, exact
     )
 
 
@@ -110,16 +111,17 @@ def ago(moment: float | None, now: float) -> Markup:
     """Returns a time in words, "3 min ago" or "in 5 s", with the exact UTC time on hover."""
     if not moment:
         return Markup(NONE)
-    said = utc(moment)
+    exact = utc(moment)
     passed = now - moment
     words = f"{duration(passed)} ago" if passed >= 0 else f"in {duration(-passed)}"
     return Markup('<time datetime="{}" title="{}">{}</time>').format(
-        said.removesuffix(" UTC").replace(" ", "T") + "Z", said, words
+        exact.removesuffix(" UTC").replace(" ", "T") + "Z", exact, words
     )
 
 
 def duration(seconds: float | None) -> str:
-    """
+    """Returns a duration with its two largest units.
+
     >>> [duration(each) for each in (0.0004, 0.25, 7, 95, 4000, 200000)]
     ['0.4 ms', '250 ms', '7 s', '1 min 35 s', '1 h 6 min', '2 d 7 h']
     """
@@ -140,7 +142,8 @@ _LENGTHS: Final = ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 
 
 
 def number(value: float | None) -> str:
-    """
+    """Returns a number with thousands separators.
+
     >>> number(1234567), number(0.5)
     ('1,234,567', '0.5')
     """
@@ -152,7 +155,8 @@ def number(value: float | None) -> str:
 
 
 def round_off(value: float | None) -> str:
-    """
+    """Returns a number with three significant digits.
+
     >>> round_off(5.6413), round_off(1234.5)
     ('5.64', '1,234')
     """
@@ -160,7 +164,8 @@ def round_off(value: float | None) -> str:
 
 
 def compact(value: float | None) -> str:
-    """
+    """Returns a large number with a unit prefix.
+
     >>> compact(999), compact(12_345), compact(3_400_000)
     ('999', '12.3 k', '3.4 M')
     """
@@ -173,7 +178,8 @@ def compact(value: float | None) -> str:
 
 
 def size(value: float | None) -> str:
-    """
+    """Returns a number of bytes with a unit.
+
     >>> size(100), size(1536), size(1932735283)
     ('100 B', '1.5 KiB', '1.8 GiB')
     """
@@ -196,15 +202,11 @@ def pretty(value: Any, most: int = MAX_SHOWN_CHARS) -> str:
 
 
 def cut(text: str, most: int = MAX_SHOWN_CHARS) -> str:
-    """
+    """Returns the first characters of a text, with a note of how many were cut.
+
     >>> cut("abcdef", 4)
     'abcd … and 2 characters more'
     """
     if len(text) <= most:
         return text
     return f"{text[:most]} … and {len(text) - most:,} characters more"
-
-
-def text(value: Any) -> Markup:
-    """Isolates user text: its writing-direction marks end with it."""
-    return Markup("<bdi>{}</bdi>").format(escape(value))

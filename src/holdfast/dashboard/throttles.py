@@ -49,7 +49,7 @@ async def set_(request: PageRequest) -> HttpResponse:
         maximum=int(request.form_number("maximum") or 0),
         ttl=request.form_number("ttl"),
     )
-    return request.leave(request.link("throttles", name=name), f"The throttle {name} is set.")
+    return request.redirect(request.link("throttles", name=name), f"The throttle {name} is set.")
 
 
 @action("throttles/delete")
@@ -57,4 +57,4 @@ async def delete(request: PageRequest) -> HttpResponse:
     """Removes a throttle and releases all jobs that wait for it."""
     name = request.form.get("name", "")
     await request.call("jobs.throttle_delete", name=name)
-    return request.leave(request.link("throttles", name=name), f"Removed the throttle {name}.")
+    return request.redirect(request.link("throttles", name=name), f"Removed the throttle {name}.")

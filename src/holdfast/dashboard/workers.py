@@ -38,17 +38,19 @@ async def worker(request: PageRequest) -> HttpResponse:
 
 @action("workers/{worker}/hand-back")
 async def hand_back(request: PageRequest) -> HttpResponse:
-    """Hands back the jobs of a lost worker, for others to take."""
+    """Ends the locks of a lost worker's jobs, so that others get them."""
     name = request.names["worker"]
     held = await request.call("jobs.worker", worker=name)
     ids = list(held.stalled)[:1000]
     if ids:
         await request.call("jobs.timeout", ids=ids)
-    return request.leave(request.link("workers"), f"Handed back {len(ids)} jobs of {name}.")
+    return request.redirect(request.link("workers"), f"Handed back {len(ids)} jobs of {name}.")
 
 
 @action("workers/{worker}/forget")
 async def forget(request: PageRequest) -> HttpResponse:
     """Removes a worker from the list."""
     await request.call("jobs.worker_deregister", workers=[request.names["worker"]])
-    return request.leave(request.link("workers"), f"Forgot the worker {request.names['worker']}.")
+    return request.redirect(
+        request.link("workers"), f"Forgot the worker {request.names['worker']}."
+    )

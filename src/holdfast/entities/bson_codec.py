@@ -1,14 +1,14 @@
 """BSON documents: bytes in, Python out, and back.
 
 The C codec of pymongo is used if it is installed. It does not know the unsigned 64-bit type of the
-Go library (0x3F), and it decodes some types as others. Documents with such types go through the
-plain codec below, which is slower and knows exactly the types of the wire:
+Go library (0x3F), and it decodes some types as others. Documents with such types are decoded by the
+codec in Python below, which is slower and knows exactly the types of Meduza's protocol:
 
     01 double    03 document   05 binary    09 datetime   10 int32   3f unsigned 64-bit
     02 string    04 array      08 boolean   0a null       12 int64
 
 A document is decoded as dict, an array as list, an integer as int or `Int64`, a datetime beyond the
-years 1 to 9999 as `DatetimeMS`. A type that is not in the list is decoded as a `ForeignValue`,
+years 1 to 9999 as `DatetimeMS`. A type that is not in the list is decoded as an `UnsupportedValue`,
 which no entity can hold."""
 
 import struct
@@ -25,13 +25,13 @@ from holdfast.limits import MAX_BSON_DEPTH
 if HAS_PYMONGO:
     from holdfast.entities import pymongo_codec
 
-# Undefined would be read as null and a symbol as text. Neither byte is rare in lengths and numbers,
-# but what was read so is written as another type. A document with $ref must not become a DBRef.
+# pymongo decodes an undefined as null and a symbol as text. Their type bytes also occur in lengths
+# and numbers; encoding the document again shows the difference. $ref must not become a DBRef.
 _UNDEFINED, _SYMBOL, _REFERENCE = b"\x06", b"\x0e", b"$ref"
 _DOCUMENT, _ARRAY = b"\x03", b"\x04"
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MAX_INT: Final = 2**63 - 1
-_OLD_BINARY: Final = 2  # the subtype whose data begin with their length once more
+_OLD_BINARY: Final = 2  # the subtype whose data repeat their length
 
 _double: Final = struct.Struct("<d")
 _int32: Final = struct.Struct("<i")
@@ -39,8 +39,8 @@ _int64: Final = struct.Struct("<q")
 _uint64: Final = struct.Struct("<Q")
 
 
-class ForeignValue:
-    """A value of a type that Meduza does not know. It is ignored in fields that are not read."""
+class UnsupportedValue:
+    """A value of a type that Meduza does not have. It is ignored in fields that nobody reads."""
 
     __slots__ = ("name",)
 
@@ -53,20 +53,22 @@ def decode(body: bytes) -> dict[str, Any]:
     if HAS_PYMONGO and _REFERENCE not in body:
         try:
             document = pymongo_codec.decode(body)
-            _refuse_depth(body, document)
-            is_certain = _UNDEFINED not in body and _SYMBOL not in body
-            if is_certain or pymongo_codec.encode(document) == body:
+            _check_depth(body, document)
+            is_unambiguous = _UNDEFINED not in body and _SYMBOL not in body
+            if is_unambiguous or pymongo_codec.encode(document) == body:
                 return document
         except (pymongo_codec.BSONError, RecursionError, ValueError, OverflowError):
-            pass  # the plain codec knows more types, and says better what is wrong
-    return _decode_plainly(body)
+            pass  # the codec below knows more types, and has better error messages
+    return _decode_in_python(body)
 
 
-def _refuse_depth(body: bytes, document: dict[str, Any]) -> None:
-    """Raises `BadValue` if the document is nested too deeply. How deep pymongo goes depends on the
-    version of Python."""
+def _check_depth(body: bytes, document: dict[str, Any]) -> None:
+    """Raises `BadValue` if the document is nested too deeply.
+
+    The depth at which pymongo stops depends on the version of Python.
+    """
     if body.count(_DOCUMENT) + body.count(_ARRAY) < MAX_BSON_DEPTH:
-        return  # it has too few of them
+        return  # with fewer type bytes than levels, it can't be that deep
     level: list[Any] = [document]
     for _ in range(MAX_BSON_DEPTH):
         values = chain.from_iterable(
@@ -88,19 +90,19 @@ def encode(document: dict[str, Any]) -> bytes:
     Integers should be `Int64`; the codec chooses the size of any other.
     """
     if not HAS_PYMONGO:
-        return _encode_plainly(document)
+        return _encode_in_python(document)
     try:
         return pymongo_codec.encode(document)
     except OverflowError:
-        return _encode_plainly(document)
+        return _encode_in_python(document)
     except (pymongo_codec.BSONError, UnicodeEncodeError) as error:
         raise BadValue(f"no message can hold it: {error}") from None
 
 
-# --- the plain codec, reading -----------------------------------------------------------------
+# --- the codec in Python: decoding ------------------------------------------------------------
 
 
-def _decode_plainly(body: bytes) -> dict[str, Any]:
+def _decode_in_python(body: bytes) -> dict[str, Any]:
     try:
         document, end = _read_document(body, 0, 1)
     except (struct.error, IndexError):
@@ -147,7 +149,7 @@ def _read_name(body: bytes, at: int) -> tuple[str, int]:
 
 
 def _read_array(body: bytes, at: int, depth: int) -> tuple[list[Any], int]:
-    # Its names mean nothing: some writers leave them empty, or all alike.
+    # The names of an array's elements are ignored: some encoders leave them empty, or all equal.
     elements, end = _read_elements(body, at, depth + 1)
     return [value for _, value in elements], end
 
@@ -191,14 +193,14 @@ def _read_datetime(body: bytes, at: int, depth: int) -> tuple[Any, int]:
 
 
 def _skip(name: str, size: int) -> Callable[[bytes, int, int], tuple[Any, int]]:
-    """Reads a foreign type of fixed size; its document notices one that reaches beyond the end."""
-    return lambda body, at, depth: (ForeignValue(name), at + size)
+    """Returns a reader that skips a type of fixed size; `_read_elements` checks the end."""
+    return lambda body, at, depth: (UnsupportedValue(name), at + size)
 
 
 def _skip_texts(name: str, size: int = 0) -> Callable[[bytes, int, int], tuple[Any, int]]:
     def read(body: bytes, at: int, depth: int) -> tuple[Any, int]:
         _, at = _read_string(body, at, depth)
-        return ForeignValue(name), at + size
+        return UnsupportedValue(name), at + size
 
     return read
 
@@ -206,14 +208,14 @@ def _skip_texts(name: str, size: int = 0) -> Callable[[bytes, int, int], tuple[A
 def _skip_regex(body: bytes, at: int, depth: int) -> tuple[Any, int]:
     _, at = _read_name(body, at)
     _, at = _read_name(body, at)
-    return ForeignValue("Regex"), at
+    return UnsupportedValue("Regex"), at
 
 
 def _skip_code_with_scope(body: bytes, at: int, depth: int) -> tuple[Any, int]:
     size = _int32.unpack_from(body, at)[0]
     if size < 14:
         raise Malformed("Malformed message: a code has a wrong length")
-    return ForeignValue("Code"), at + size
+    return UnsupportedValue("Code"), at + size
 
 
 def _read_number(form: struct.Struct) -> Callable[[bytes, int, int], tuple[Any, int]]:
@@ -246,10 +248,10 @@ _READERS: Final[dict[int, Callable[[bytes, int, int], tuple[Any, int]]]] = {
 }
 
 
-# --- the plain codec, writing -----------------------------------------------------------------
+# --- the codec in Python: encoding ------------------------------------------------------------
 
 
-def _encode_plainly(document: dict[str, Any]) -> bytes:
+def _encode_in_python(document: dict[str, Any]) -> bytes:
     try:
         return _document(document)
     except struct.error:

@@ -20,7 +20,7 @@ else:
         __slots__ = ()
 
     class DatetimeMS:
-        """A moment in milliseconds since 1970, which may be beyond the calendar of Python."""
+        """A time in milliseconds since 1970, which may be outside the range of datetime."""
 
         __slots__ = ("_milliseconds",)
 
@@ -37,4 +37,4 @@ else:
             return hash(self._milliseconds)
 
     class Binary(bytes):
-        """Bytes with a subtype, which the plain codec never makes."""
+        """Bytes with a subtype, which the codec in Python never returns."""

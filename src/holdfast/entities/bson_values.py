@@ -1,4 +1,4 @@
-"""Values on Meduza's wire: converts BSON values to the kept form and back.
+"""Converts the BSON values of Meduza's protocol to the kept form and back.
 
 The first element of every array that is sent is a mark: it says whether the array is a Set or a
 List. In arrays that are received the mark is optional."""
@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from msgspec.msgpack import Ext
 
-from holdfast.entities.bson_codec import ForeignValue
+from holdfast.entities.bson_codec import UnsupportedValue
 from holdfast.entities.bson_types import Binary, DatetimeMS, Int64
-from holdfast.entities.values import Instant, elements_of, keep_set
+from holdfast.entities.values import Instant, check_items, elements_of, keep_set
 from holdfast.errors import BadValue
 from holdfast.limits import MAX_VALUE_DEPTH
 
@@ -23,7 +23,7 @@ def from_wire(value: Any, depth: int = 1) -> Any:
     """Returns the kept form of a decoded BSON value."""
     reader = _FROM.get(type(value))
     if reader is None:
-        name = value.name if isinstance(value, ForeignValue) else type(value).__name__
+        name = value.name if isinstance(value, UnsupportedValue) else type(value).__name__
         raise BadValue(f"Type {name} not allowed for entities")
     return reader(value, depth)
 
@@ -49,6 +49,7 @@ def _array(value: list[Any], depth: int) -> Any:
     _check_depth(depth)
     mark = value[0] if value and type(value[0]) is str else ""
     if mark == SET_MARK:
+        check_items("Set", len(value) - 1)
         return keep_set([from_wire(item) for item in value[1:]])
     items = value[1:] if mark == LIST_MARK else value
     return [from_wire(item, depth + 1) for item in items]

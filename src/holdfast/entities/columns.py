@@ -105,7 +105,7 @@ class Col(Generic[T]):
             return self
         default = self.given_default
         if default is UNSET or (callable(default) and default not in _MUTABLE):
-            return None  # what a function would say now is not what the object was made with
+            return None  # calling the function now would not give the object's own value
         return self.make_default()
 
     if TYPE_CHECKING:  # it does not exist at run time, see above
@@ -122,7 +122,7 @@ class Col(Generic[T]):
     def __hash__(self) -> int:
         return id(self)
 
-    def __eq__(self, value: T) -> Condition:  # type: ignore[override]  # a filter, not a truth
+    def __eq__(self, value: T) -> Condition:  # type: ignore[override]  # a filter, not a bool
         return Condition(self.name, messages.EQ, (value,))
 
     def __ne__(self, value: object) -> Any:
@@ -190,7 +190,7 @@ class Col(Generic[T]):
 
     def append(self, element: Any) -> Change:
         """Returns the change that appends an element to a List."""
-        return Change(messages.LADD, self.name, [element])  # a list is a list of elements
+        return Change(messages.LADD, self.name, [element])  # a bare list would be its elements
 
     def put_keys(self, values: Mapping[str, Any] | None = None, /, **more: Any) -> Change:
         """Returns the change that sets keys of a Map, given as a dict, as keywords or both."""
@@ -222,7 +222,7 @@ def column(
     subtype: ColumnType | None = None,
     comment: str = "",
 ) -> Any:
-    """Returns a column of a model, beside an annotation that says its type.
+    """Returns a column of a model, whose annotation gives its type.
 
     `name` is its name in the store if that is not the attribute's, `default` a value or a function
     that makes one, such as `now` or `set`. `required` columns must be set when an object is put.

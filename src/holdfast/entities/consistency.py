@@ -33,7 +33,7 @@ def problems_at(reader: Reader, key: bytes, value: bytes) -> Iterator[str]:
         access = _table_of(reader, number)
         stored = None if access is None else reader.get(access.entities + pack_str(id))
         if access is not None and (stored is None or access.read_kept(stored).expires != expires):
-            yield f"{access.name}: {id!r} is listed to expire, and does not"
+            yield f"{access.name}: {id!r} is listed to expire, but does not"
     else:
         yield from _index_key(reader, key, value)
 
@@ -59,17 +59,17 @@ def _entity(reader: Reader, access: TableAccess, key: bytes, value: bytes) -> It
     if entity.expires:
         listed = access.expiring + pack_int(entity.expires) + id_part
         if reader.get(listed) is None:
-            yield f"{access.name}: {id!r} expires, and is not listed to"
+            yield f"{access.name}: {id!r} expires, but is not listed to"
 
 
 def _index_key(reader: Reader, key: bytes, value: bytes) -> Iterator[str]:
     keys = keys_of(reader.space)
-    looks = {keys.entries: _entry, keys.milestones: _milestone, keys.counts: _count}
-    for prefix, look in looks.items():
+    checks = {keys.entries: _entry, keys.milestones: _milestone, keys.counts: _count}
+    for prefix, check in checks.items():
         if key.startswith(prefix):
             found = _index_of(reader, unpack_first(key, len(prefix))[0])
             if found is not None:
-                yield from look(reader, *found, key, value)
+                yield from check(reader, *found, key, value)
 
 
 def _entry(
@@ -99,9 +99,9 @@ def _count(
     entry = key[len(index.counts) :]
     counted, has = read_counter(value), stretch_before(reader, index, entry)
     if entry != END_OF_INDEX and reader.get(index.milestones + entry) is None:
-        has = 0  # what is left of a milestone that has gone
+        has = 0  # a count without its milestone
     if counted != has:
-        yield f"{access.name}: index {index.name} counts {counted} entries where {has} are"
+        yield f"{access.name}: index {index.name} counts {counted} entries where there are {has}"
 
 
 def _tables(reader: Reader) -> Iterator[TableAccess]:

@@ -1,8 +1,8 @@
-"""Deploys schemas: carries out a plan in the store, and schedules new indexes to be built.
+"""Deploys schemas: applies a plan to the store, and schedules new indexes to be built.
 
 A deploy is one transaction that touches the tables' records and no entity. Tables without entities
-are ready at once. New indexes of the others are built in the background (`index_builds`), and
-indexes that are gone are cleared there.
+are ready at once. New indexes of the others are built in the background (`index_builds`), where
+removed indexes are cleared, too.
 """
 
 from holdfast.engine.contract import Notice, Reader, Transaction, read_counter

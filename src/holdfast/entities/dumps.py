@@ -26,6 +26,7 @@ from holdfast.expiry import to_ms
 from holdfast.keys import after as key_after
 from holdfast.keys import pack_str, prefix_range, unpack
 from holdfast.limits import (
+    DUMPED_BYTES_PER_PAGE,
     DUMPED_PER_PAGE,
     LOAD_STEP_ENTITIES,
     MAX_ATOMIC_LOAD_BYTES,
@@ -35,7 +36,7 @@ from holdfast.limits import (
 _NANOSECONDS_PER_MS: Final = 1_000_000
 _BLANKS: Final = b" \t\r\n"
 _GZIP: Final = b"\x1f\x8b"
-_BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"  # some editors begin a text with it
+_BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"  # some editors write it before the text
 
 
 def dump(reader: Reader, access: TableAccess, format: DumpFormat) -> Iterator[bytes]:
@@ -67,17 +68,18 @@ def dump_page(
     """Returns the documents of the next entities after the id `after`."""
     begin = b"" if after is None else key_after(pack_str(after))
     documents: list[bytes] = []
-    last = None
+    last, size = None, 0
     for id, document in _documents_of(reader, access, format, begin):
-        if len(documents) == DUMPED_PER_PAGE:
+        if len(documents) == DUMPED_PER_PAGE or size > DUMPED_BYTES_PER_PAGE:
             return DumpPage(dump=b"".join(documents), entities=len(documents), next=last)
         documents.append(document)
+        size += len(document)
         last = id
     return DumpPage(dump=b"".join(documents), entities=len(documents))
 
 
 def load(tx: Transaction, access: TableAccess, entities: "list[NumberedEntity]") -> int:
-    """Writes entities with their ids and expiries, replacing stored ones."""
+    """Writes entities with their ids and expiries, replacing stored ones; returns how many."""
     for begin in range(0, len(entities), LOAD_STEP_ENTITIES):
         writer = EntityWriter(tx, access)
         for number, entity in entities[begin : begin + LOAD_STEP_ENTITIES]:
@@ -102,7 +104,7 @@ def _load(writer: EntityWriter, access: TableAccess, entity: PutEntity) -> None:
 
 
 def bounded(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Yields the pieces of a dump that is loaded in one transaction."""
+    """Yields the pieces of a dump, and raises when they are too large for one transaction."""
     size = 0
     for piece in pieces:
         size += len(piece)
@@ -123,7 +125,7 @@ class NumberedEntity(NamedTuple):
 
 
 class DumpRecords:
-    """The records of a dump, one by one: lines of JSON, or BSON documents, whichever it holds."""
+    """Splits a dump into its records: lines of JSON, or BSON documents, whichever it holds."""
 
     def __init__(self, dump: Iterable[bytes]) -> None:
         self._pieces = iter(dump)
@@ -133,8 +135,8 @@ class DumpRecords:
         if buffer.startswith(_GZIP):
             raise BadDump("it is compressed with gzip", hint="Decompress it first: gunzip FILE.")
         self._buffer = buffer.removeprefix(_BYTE_ORDER_MARK)
-        # A BSON document begins with its length, least byte first. Read as a length, the first four
-        # bytes of a text mean 150 MB or more, which no document has.
+        # A BSON document begins with its length, little-endian. The first four bytes of a text,
+        # read as a length, would mean 150 MB or more, which no document has.
         self.is_json = len(buffer) < 4 or buffer[3:4] >= b"\t"
         self.unit = "line" if self.is_json else "document"
 
@@ -180,7 +182,7 @@ def _read(record: bytes, number: int, *, is_json: bool) -> PutEntity:
 
 
 def _lines(buffer: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
-    begun = [buffer]  # joined when a line ends: a long one would be copied with each of its pieces
+    begun = [buffer]  # joined when a line ends: else each piece would copy the whole line again
     for piece in pieces:
         begun.append(piece)
         if b"\n" in piece:
@@ -196,21 +198,21 @@ def _documents(buffer: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
         while len(buffer) - begin >= 4:
             length = int.from_bytes(buffer[begin : begin + 4], "little")
             if not 5 <= length <= 2 * MAX_VALUE_BYTES:
-                raise BadDump(f"a document says that it has {length} bytes")
+                raise BadDump(f"a document gives its length as {length} bytes, which none has")
             if len(buffer) - begin < length:
                 wanted = length
                 break
             yield buffer[begin : begin + length]
             begin += length
-        buffer = _grown(buffer[begin:], pieces, wanted)
+        buffer = _filled(buffer[begin:], pieces, wanted)
         if not buffer:
             return
         if len(buffer) < wanted:
             raise BadDump("the last document is cut short")
 
 
-def _grown(buffer: bytes, pieces: Iterator[bytes], wanted: int) -> bytes:
-    """Returns the buffer, filled to at least `wanted` bytes unless the dump ends before."""
+def _filled(buffer: bytes, pieces: Iterator[bytes], wanted: int) -> bytes:
+    """Returns the buffer, extended to at least `wanted` bytes unless the dump ends first."""
     parts, size = [buffer], len(buffer)
     while size < wanted and (piece := next(pieces, None)) is not None:
         parts.append(piece)

@@ -12,6 +12,7 @@ import msgspec
 
 from holdfast import expiry
 from holdfast.engine.contract import Notice, Transaction
+from holdfast.entities.answer_meters import SEVERAL_CALLS
 from holdfast.entities.index_counts import count_changes
 from holdfast.entities.layout import entry_value, id_part_of, is_expired_entry, keys_of
 from holdfast.entities.records import (
@@ -21,11 +22,15 @@ from holdfast.entities.records import (
     write_record,
     write_table,
 )
-from holdfast.entities.selections import SEVERAL_CALLS
 from holdfast.entities.table_access import IndexAccess, TableAccess, access_to
 from holdfast.errors import DuplicateKey, RequestTooLarge
 from holdfast.keys import pack_int, prefix_range
-from holdfast.limits import MAX_CHANGED_BYTES, MAX_CHANGED_ENTITIES, MAX_NOTICE_CHANGES
+from holdfast.limits import (
+    MAX_CHANGED_BYTES,
+    MAX_CHANGED_ENTITIES,
+    MAX_CHANGED_KEYS,
+    MAX_NOTICE_CHANGES,
+)
 
 EXPIRY_KIND: Final = "entities.expired"  # the subject is a table's full name
 Changes: TypeAlias = list[tuple[str, str, int, tuple[str, ...]]]  # each like a `Changed`
@@ -41,7 +46,7 @@ class EntityWriter:
         self.access = access
         self._size = 0
         self._bytes = 0  # of the entities that were written
-        # By index: 1 for an entry that came, -1 for one that went, 0 for one that did both.
+        # By index: 1 for an entry that was added, -1 for one that was removed, 0 for both.
         self._entries: dict[int, dict[bytes, int]] = {}
         self._changes: Changes = []
 
@@ -118,7 +123,7 @@ class EntityWriter:
 
     def _stored(self, version: int, expires: int, properties: dict[str, Any]) -> bytes:
         """Returns the stored form of an entity; its names go into the table's record if they are
-        new and there is room."""
+        new and the table can take another name list."""
         stored = self.access.name_lists.write(version, expires, properties)
         if stored is None and (lists := self.access.name_lists.with_list_of(properties)):
             key = keys_of(self.tx.space).table(self.access.name)
@@ -141,9 +146,14 @@ class EntityWriter:
                 f"more than {MAX_CHANGED_ENTITIES} entities would change in one call",
                 hint=SEVERAL_CALLS,
             )
+        if len(self._changes) * (1 + len(self.access.indexes)) > MAX_CHANGED_KEYS:
+            raise RequestTooLarge(
+                f"more than {MAX_CHANGED_KEYS} entities and index entries would change in one call",
+                hint=SEVERAL_CALLS,
+            )
 
     def finish(self) -> None:
-        """Brings the counters up to date and leaves the notices."""
+        """Updates the counters, and publishes the notices after the commit."""
         tx, access = self.tx, self.access
         if self._size:
             tx.add(access.size, self._size)
@@ -151,8 +161,8 @@ class EntityWriter:
             if entries := self._entries.get(index.number):
                 count_changes(tx, index, entries)
         if self._changes:
-            # Not a method: the transaction would then refer to itself, and stay in memory with its
-            # snapshot of LMDB until the garbage collector comes to it.
+            # Not a method: the transaction would refer to itself, and would stay in memory with its
+            # LMDB snapshot until the garbage collector runs.
             tx.after_commit_many(access.topic, partial(_notices, access, self._changes))
 
     def _index_new(self, id_part: bytes, properties: dict[str, Any], expires: int) -> None:
@@ -229,7 +239,7 @@ class EntityWriter:
 def _notices(access: TableAccess, changes: Changes) -> list[Notice]:
     notices = []
     for first in range(0, len(changes), MAX_NOTICE_CHANGES):
-        # The bytes of a `ChangeNotice`: tuples cost a fifth of records, and no one sees them.
+        # The same bytes as a `ChangeNotice`, for a fifth of the cost: tuples instead of records.
         payload = write_record(
             {"table": access.name, "changes": changes[first : first + MAX_NOTICE_CHANGES]}
         )

@@ -1,4 +1,4 @@
-"""Values as MongoDB's Extended JSON (canonical), with what Meduza has and MongoDB lacks."""
+"""Values as MongoDB's Extended JSON (canonical), extended for values that MongoDB lacks."""
 
 from base64 import b64decode, b64encode
 from collections.abc import Callable
@@ -15,9 +15,9 @@ from holdfast.errors import BadDump
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MAX_INT: Final = 2**63 - 1
-_WRITTEN_AS_THEY_ARE: Final = frozenset({str, bool, type(None)})
-written_as_they_are: Final = _WRITTEN_AS_THEY_ARE.issuperset  # says it of types
-_KEPT_AS_THEY_ARE: Final = frozenset({int, float, bytes})
+_JSON_TYPES: Final = frozenset({str, bool, type(None)})
+are_json_types: Final = _JSON_TYPES.issuperset  # whether values of these types need no conversion
+_KEPT_UNCHANGED: Final = frozenset({int, float, bytes})
 _SPECIAL_FLOATS: Final = {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}
 
 
@@ -28,13 +28,13 @@ def write(kept: Any) -> Any:
 
 
 def write_properties(properties: dict[str, Any]) -> dict[str, Any]:
-    """Returns the values that a caller was given as Extended JSON."""
+    """Returns properties, as an operation returns them, as Extended JSON."""
     written = {}
     for name, value in properties.items():
         kind = type(value)
-        if kind in _WRITTEN_AS_THEY_ARE:
+        if kind in _JSON_TYPES:
             written[name] = value
-        elif kind in _KEPT_AS_THEY_ARE:
+        elif kind in _KEPT_UNCHANGED:
             written[name] = _WRITERS[kind](value)
         else:
             written[name] = write(to_kept(value))
@@ -53,7 +53,7 @@ def read(line: bytes) -> dict[str, Any]:
 
 
 def values(document: dict[str, Any]) -> dict[str, Any]:
-    """Returns the values of a document, which JSON has been decoded to, in kept form."""
+    """Returns a document decoded from JSON, with its values in kept form."""
     return {name: _read_top(name, value) for name, value in document.items()}
 
 

@@ -18,7 +18,7 @@ _FNV_BASIS: Final = 0xCBF29CE484222325
 _FNV_PRIME: Final = 0x100000001B3
 _URL_SAFE: Final = bytes.maketrans(b"+/", b"-_")
 _64_BITS: Final = 2**64 - 1
-_COMMON, _OWN = 3, 5  # bytes of a random id: those that all ids of a call share, and its own
+_SHARED_BYTES, _OWN_BYTES = 3, 5  # of a random id: all ids of a call share the first three
 _bits: Final = struct.Struct(">d")
 
 
@@ -28,19 +28,21 @@ def random_id() -> str:
 
 
 def random_ids(count: int) -> Iterator[str]:
-    """Yields different random ids that begin alike, so that what is put together is stored
-    together. In a large table each of them would otherwise lie on a page of its own.
+    """Yields distinct random ids with a common beginning, so that entities that are put together
+    are stored together. In a large table, each would otherwise be on a different page.
 
-    Each one is eight random bytes, and equals an id of another call as rarely as any two ids do.
+    Each id is eight random bytes, so collisions with other calls are as rare as between any two.
     """
     if count == 1:
         yield random_id()
         return
-    begin = random_bytes(_COMMON)
+    begin = random_bytes(_SHARED_BYTES)
     rests: dict[bytes, None] = {}
     while missing := count - len(rests):
-        drawn = random_bytes(_OWN * missing)
-        rests |= dict.fromkeys([drawn[at : at + _OWN] for at in range(0, len(drawn), _OWN)])
+        drawn = random_bytes(_OWN_BYTES * missing)
+        rests |= dict.fromkeys(
+            [drawn[at : at + _OWN_BYTES] for at in range(0, len(drawn), _OWN_BYTES)]
+        )
     for rest in rests:
         yield _as_text(begin + rest)
 
@@ -64,7 +66,7 @@ def compound_id(values: Sequence[tuple[str, str | None, Any]], *, hashed: bool) 
 
 
 def plain_id(id: Any) -> str:
-    """Returns `id` as a plain str, also if it is an enumeration's; `BadKey` if it is not text."""
+    """Returns `id` as a `str` itself, not a subclass such as an enum; else raises `BadKey`."""
     if not isinstance(id, str):
         raise BadKey(f"an id must be text, not {type(id).__name__}")
     return str.__str__(id)
@@ -83,7 +85,7 @@ def check_id(id: str) -> str:
 def _in_type(value: Any, kind: str | None) -> Any:
     known = COLUMN_KINDS[kind].python if kind else None
     if type(value) is float and known is int and value.is_integer():
-        # Beyond 64 bits it stays what it is: the digits of an Int would not tell it from others.
+        # Beyond 64 bits it stays a float: as an Int, its digits would not be unique.
         return int(value) if MIN_INT <= value <= MAX_UINT else value
     if type(value) is int and known is float and MIN_INT <= value <= MAX_UINT:
         return float(value)
@@ -119,7 +121,7 @@ def _hex(number: int) -> str:
 
 
 def _float_hex(number: float) -> str:
-    # -0.0 counts as 0.0: adding 0.0 makes them one.
+    # Adding 0.0 turns -0.0 into 0.0.
     bits = int.from_bytes(_bits.pack(number + 0.0), "big")
     return f"{bits ^ _64_BITS if bits >> 63 else bits | 1 << 63:016x}"
 

@@ -23,12 +23,13 @@ from holdfast.entities.records import (
 from holdfast.entities.table_access import IndexAccess, TableAccess, access_to
 from holdfast.errors import InvalidTable
 from holdfast.keys import after, pack_int, prefix_range, unpack
-from holdfast.limits import INDEX_STEP_ENTITIES
+from holdfast.limits import BUILD_STEP_BYTES, INDEX_STEP_ENTITIES
 
 WORK_KIND: Final = "entities.index"  # the subject is an index's number, packed
 
 
 def start_building(tx: Transaction, index: int, *, table: str, name: str) -> None:
+    """Schedules the building of the index with this number."""
     _start(tx, index, IndexWork(kind="build", table=table, name=name))
 
 
@@ -77,12 +78,17 @@ def _build_step(tx: Transaction, number: int, work: IndexWork) -> bool:
     except InvalidTable:
         access = None
     index = next((i for i in access.indexes if i.number == number), None) if access else None
-    if access is None or index is None:  # the index, or its table, is gone by now
+    if access is None or index is None:  # the index, or its table, has been removed since
         tx.delete(key)
         return True
     begin = access.entities + after(work.cursor) if work.cursor else access.entities
     end = prefix_range(access.entities)[1]
-    entities = list(tx.scan(begin, end, limit=INDEX_STEP_ENTITIES))
+    entities, size = [], 0
+    for pair in tx.scan(begin, end, limit=INDEX_STEP_ENTITIES):
+        entities.append(pair)
+        size += len(pair[1])
+        if size > BUILD_STEP_BYTES:
+            break
     conflicts = _index_entities(tx, access, index, entities)
     work = msgspec.structs.replace(
         work,
@@ -91,7 +97,7 @@ def _build_step(tx: Transaction, number: int, work: IndexWork) -> bool:
         conflicts=work.conflicts + len(conflicts),
         conflict=work.conflict or (conflicts[0] if conflicts else ""),
     )
-    if len(entities) < INDEX_STEP_ENTITIES:
+    if len(entities) < INDEX_STEP_ENTITIES and size <= BUILD_STEP_BYTES:
         return _finish_building(tx, number, work)
     tx.put(key, write_record(work))
     return False
@@ -100,7 +106,7 @@ def _build_step(tx: Transaction, number: int, work: IndexWork) -> bool:
 def _index_entities(
     tx: Transaction, access: TableAccess, index: IndexAccess, entities: list[tuple[bytes, bytes]]
 ) -> list[str]:
-    """Adds the entries that are missing; returns the ids that a unique index can't tell apart."""
+    """Adds the missing entries; returns the ids that violate the uniqueness of the index."""
     now_ms = expiry.to_ms(tx.now)
     added: dict[bytes, int] = {}
     conflicts: list[str] = []
@@ -123,7 +129,7 @@ def _index_entities(
 
 
 def _finish_building(tx: Transaction, number: int, work: IndexWork) -> bool:
-    """Opens the index to queries; one with conflicts stays closed until it is built again."""
+    """Makes the index available to queries; with conflicts it must be built again first."""
     keys = keys_of(tx.space)
     if work.conflicts:
         stuck = msgspec.structs.replace(work, is_stuck=True)

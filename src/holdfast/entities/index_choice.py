@@ -22,7 +22,7 @@ from holdfast.keys import after, pack_str, prefix_range
 from holdfast.limits import MAX_QUERY_PLANS, MAX_STRETCHES
 
 _NO_INDEX: Final = "No index matches the filter"
-_FIRST_ID: Final = pack_str("")[:1]  # what the id part of every entity begins with
+_FIRST_ID: Final = pack_str("")[:1]  # the first byte of every id part
 
 
 class Stretch(msgspec.Struct, frozen=True, order=True):
@@ -87,7 +87,7 @@ def _choose(access: TableAccess, filters: Sequence[Filter], order: Ordering | No
     if any(filter.property == ID for filter in filters):
         raise NoIndex(
             _NO_INDEX,
-            hint=f"Filter {access.name} by id alone, or by the first columns of an index.",
+            hint=f"Filter {access.name} by id only, or by the first columns of an index.",
         )
     index = _best_index(access, filters, order)
     if order is None and all([filter.op == EQ for filter in filters]):
@@ -99,8 +99,8 @@ def _choose(access: TableAccess, filters: Sequence[Filter], order: Ordering | No
 
 
 def only_id(filters: Sequence[Filter]) -> str | None:
-    """Returns the id if the filters ask for one plain id and nothing else; None if they need a
-    closer look. The filters are not checked yet."""
+    """Returns the id if the only filter asks for one ASCII id; None if the filters need the full
+    check. They are not checked yet."""
     try:
         if len(filters) == 1:
             [filter] = filters
@@ -113,11 +113,10 @@ def only_id(filters: Sequence[Filter]) -> str | None:
 
 
 def _by_plan(access: TableAccess, filters: Sequence[Filter]) -> ByIds | ByIndex | None:
-    """Returns the selection by a remembered plan, or by the id; None if the filters need a closer
-    look.
+    """Returns the selection by a cached plan or by the id; None if the full check is needed.
 
     A plan exists for columns that an earlier query has filtered together. Each filter must ask for
-    one plain text or integer. The filters are not checked yet.
+    one ASCII text or integer. The filters are not checked yet.
     """
     if type(filters) is not list and type(filters) is not tuple:
         return None
@@ -126,15 +125,15 @@ def _by_plan(access: TableAccess, filters: Sequence[Filter]) -> ByIds | ByIndex 
         if plan is None:
             id = only_id(filters)
             return None if id is None else ByIds((id,))
-        index, places = plan
+        index, positions = plan
         values = b""
-        for place in places:
-            filter = filters[place]
+        for position in positions:
+            filter = filters[position]
             [value] = filter.values
             if filter.op != EQ:
                 return None
             if type(value) is str:
-                # The empty text finds null, too.
+                # The empty text also finds null.
                 if not value or not value.isascii():
                     return None
                 values += text_part(value)
@@ -241,7 +240,7 @@ def _best_index(
     access: TableAccess, filters: Sequence[Filter], order: Ordering | None
 ) -> IndexAccess:
     names = frozenset([filter.property for filter in filters])
-    fitting = access.prefixes.get(names)
+    fitting = access.indexes_by_columns.get(names)
     if fitting is None:
         known = ", ".join(str(list(index.columns)) for index in access.indexes) or "none"
         raise NoIndex(
@@ -271,7 +270,7 @@ def _best_index(
 
 
 def _score(index: IndexAccess, filtered: int, order: Ordering | None) -> float:
-    """Returns how much of the index the query uses; of equal ones `max` takes the first."""
+    """Returns the share of the index's columns that the query uses, for `max`."""
     follows = order is not None and order.by in index.columns[filtered : filtered + 1]
     return (filtered + follows) / len(index.columns)
 
@@ -326,7 +325,7 @@ def _stretch(prefix: bytes, last: Filter | None) -> Stretch:
 
 
 def _range_of(filter: Filter) -> tuple[bytes, bytes]:
-    """Returns where the entry parts begin and end that a range filter asks for; never null."""
+    """Returns where the entry parts of a range filter begin and end; null is never among them."""
     if filter.op == "><":
         low, high = filter.values
         return (

@@ -3,8 +3,8 @@
 About every 512th entry of an index, chosen by a checksum of its bytes, is a *milestone*: beside it
 is stored the number of entries after the previous milestone, up to and including this one. A
 stretch is counted by walking to its first milestone, adding up the milestones inside, and walking
-on from the last: hundreds of steps for hundreds of thousands of entries. The choice depends on the
-entry alone, so an index has the same milestones whatever the order of its changes."""
+on from the last: hundreds of steps for hundreds of thousands of entries. The choice depends only on
+the entry, so an index has the same milestones whatever the order of its changes."""
 
 from collections.abc import Iterator, Mapping
 from itertools import islice
@@ -17,13 +17,13 @@ from holdfast.entities.table_access import IndexAccess
 from holdfast.keys import after, prefix_range
 from holdfast.limits import INDEX_STEP_ENTITIES, MILESTONE_ENTRIES
 
-_OTHER_BITS: Final = MILESTONE_ENTRIES - 1
-_STEPS: Final = 8  # what a new search costs
+_MILESTONE_MASK: Final = MILESTONE_ENTRIES - 1
+_MAX_STEPS: Final = 8  # these cost as much as a new search
 
 
 def is_milestone(entry: bytes) -> bool:
     """Returns whether an entry is a milestone. Here and below, entries are without their prefix."""
-    return not crc32(entry) & _OTHER_BITS
+    return not crc32(entry) & _MILESTONE_MASK
 
 
 def count_changes(tx: Transaction, index: IndexAccess, changes: Mapping[bytes, int]) -> None:
@@ -34,7 +34,7 @@ def count_changes(tx: Transaction, index: IndexAccess, changes: Mapping[bytes, i
     milestones."""
     if len(changes) == 1:
         [(entry, change)] = changes.items()
-        if not is_milestone(entry):  # the usual case, with one look for one pair
+        if not is_milestone(entry):  # the usual case
             if change:
                 tx.add(index.counts + _milestone_from(tx, index, entry), change)
             return
@@ -71,7 +71,7 @@ class _Search:
         self._index = index
         self._scan: Iterator[tuple[bytes, bytes]] = iter(())
         self._found = b""
-        self._steps = _STEPS
+        self._steps = _MAX_STEPS
 
     def at_or_after(self, entry: bytes) -> bytes:
         """Returns the first milestone at or after `entry`, or the end of the index."""
@@ -99,18 +99,20 @@ def count_stretch(reader: Reader, index: IndexAccess, begin: bytes, end: bytes) 
     first = _milestone_from(reader, index, begin)
     last = _milestone_before(reader, index, end)
     if first >= end or last < first:
-        return _walk(reader, index, begin, end)
+        return _count_by_scan(reader, index, begin, end)
     between = reader.scan(index.counts + after(first), index.counts + after(last))
     counted = sum(read_counter(value) for key, value in between if len(key) > size)
     return (
-        _walk(reader, index, begin, after(first)) + counted + _walk(reader, index, after(last), end)
+        _count_by_scan(reader, index, begin, after(first))
+        + counted
+        + _count_by_scan(reader, index, after(last), end)
     )
 
 
 def stretch_before(reader: Reader, index: IndexAccess, entry: bytes) -> int:
     """Returns the number of entries after the previous milestone, up to and including `entry`."""
     before = _milestone_before(reader, index, entry)
-    return _walk(reader, index, after(before) if before else b"", after(entry))
+    return _count_by_scan(reader, index, after(before) if before else b"", after(entry))
 
 
 def skip_forward(
@@ -123,7 +125,7 @@ def skip_forward(
     first = _milestone_from(reader, index, begin)
     if first >= end:
         return begin, offset
-    left = offset - _walk(reader, index, begin, after(first))
+    left = offset - _count_by_scan(reader, index, begin, after(first))
     if left < 0:
         return begin, offset
     size = len(index.counts)
@@ -143,12 +145,12 @@ def skip_backward(
     last = _milestone_before(reader, index, end)
     if last < begin:
         return end, offset
-    left = offset - _walk(reader, index, after(last), end)
+    left = offset - _count_by_scan(reader, index, after(last), end)
     if left < 0:
         return end, offset
     size = len(index.counts)
     position = after(last)
-    # A milestone holds the count of the entries before it, so it tells what the next may skip.
+    # A milestone holds the count of the entries before it: the number that the next step skips.
     count = 0
     for key, value in reader.scan(index.counts + begin, index.counts + position, reverse=True):
         if count > left:
@@ -186,7 +188,7 @@ def recount_step(
 def _differing(
     reader: Reader, index: IndexAccess, begin: bytes, end: bytes, right: dict[bytes, int]
 ) -> list[bytes]:
-    """Yields the milestones between begin and end that are missing, wrong or superfluous."""
+    """Returns the milestones between begin and end that are missing, wrong or superfluous."""
     size = len(index.counts)
     counts = {
         key[size:]: read_counter(value)
@@ -223,7 +225,7 @@ def _milestone_from(reader: Reader, index: IndexAccess, entry: bytes) -> bytes:
 
 
 def _milestone_before(reader: Reader, index: IndexAccess, entry: bytes) -> bytes:
-    """Returns the last milestone before `entry`, or nothing."""
+    """Returns the last milestone before `entry`, or b"" if there is none."""
     end = index.milestones + entry
     for key, _ in reader.scan(index.milestones, end, limit=1, reverse=True):
         return key[len(index.milestones) :]
@@ -233,7 +235,7 @@ def _milestone_before(reader: Reader, index: IndexAccess, entry: bytes) -> bytes
 def _add_milestone(tx: Transaction, index: IndexAccess, entry: bytes) -> None:
     before = _milestone_before(tx, index, entry)
     milestone = _milestone_from(tx, index, after(entry))
-    count = _walk(tx, index, after(before) if before else b"", after(entry))
+    count = _count_by_scan(tx, index, after(before) if before else b"", after(entry))
     tx.put(index.milestones + entry, b"")
     tx.add(index.counts + entry, count)
     tx.add(index.counts + milestone, 1 - count)
@@ -246,6 +248,6 @@ def _remove_milestone(tx: Transaction, index: IndexAccess, entry: bytes) -> None
     tx.add(index.counts + _milestone_from(tx, index, entry), count - 1)
 
 
-def _walk(reader: Reader, index: IndexAccess, begin: bytes, end: bytes) -> int:
+def _count_by_scan(reader: Reader, index: IndexAccess, begin: bytes, end: bytes) -> int:
     entries = reader.scan(index.entries + begin, index.entries + end)
     return sum(1 for _ in entries)

@@ -5,8 +5,9 @@ from typing import Any, Final
 
 from holdfast.call_time import CallTimer
 from holdfast.declarations import operation
-from holdfast.engine.contract import Reader, Transaction
+from holdfast.engine.contract import Transaction
 from holdfast.entities import deploys, selections, stats
+from holdfast.entities.answer_meters import AnswerMeter
 from holdfast.entities.entity_writer import EntityWriter
 from holdfast.entities.index_choice import ByIndex, ByPrimary, Selection, choose, only_id
 from holdfast.entities.mapper import StoredModelCalls
@@ -50,14 +51,14 @@ from holdfast.limits import (
 )
 
 _EVERYTHING: Final = (Filter(ID, ALL),)
-_FEWER: Final = "Split it: fewer queries, entities or changes in one call."
+_SPLIT_HINT: Final = "Split it: fewer queries, entities or changes in one call."
 
 
 class Entities(StoredModelCalls):
     """Schemaless objects with ids, expiry, versions and indexes, in tables that a schema names."""
 
-    def __init__(self, tx: Transaction, meter: selections.AnswerMeter | None = None) -> None:
-        """`meter` counts the answers of several calls together."""
+    def __init__(self, tx: Transaction, meter: AnswerMeter | None = None) -> None:
+        """`meter` bounds the answers of several calls together."""
         self._tx = tx
         self._meter = meter
 
@@ -94,7 +95,7 @@ class Entities(StoredModelCalls):
     ) -> list[Entity]:
         """Returns the entities with these ids, in this order; missing ones are left out.
 
-        Reads 1 key, and 1 per id.
+        It takes up to 100,000 ids. Reads 1 key, and 1 per id.
         """
         return _entities(self._fetched(table, ids, kept=False), properties)
 
@@ -115,7 +116,8 @@ class Entities(StoredModelCalls):
 
         The filters must name the first columns of an index, or `id`, or all columns of the primary
         key. Raises `IndexNotReady` while the index is being built, unless `partial` is set: then
-        the answer has the entities that are indexed already.
+        the answer has the entities that are indexed already. A limit of -1 asks for all, if these
+        are at most 100,000.
 
         Reads 1 key, and 2 per entity of the page. Counting, or skipping by an index, reads a few
         hundred entries more. An offset over several values of IN, or over ids, reads every entry
@@ -133,7 +135,7 @@ class Entities(StoredModelCalls):
         """
         if not table:
             raise BadQuery("No table for GET query")
-        access, selection = self._complete(table, filters)
+        access, selection = self._choose_ready(table, filters)
         return selections.count_all(self._tx, access, selection)
 
     @operation(name="update", holds_entities=True)
@@ -162,14 +164,14 @@ class Entities(StoredModelCalls):
             old = selections.load_one(tx, access, id_part, access.kept)
             selected = [] if old is None else [(only, id_part, old)]
         else:
-            access, selection = self._complete(table, filters)
+            access, selection = self._choose_ready(table, filters)
             found = selections.find_all(tx, access, selection)
             selected = [(id, pack_str(id), old) for id, old in found.pairs()]
         writer, skipped = EntityWriter(tx, access), 0
         timer = None
         if takes_long(steps):
             seconds = MAX_BATCH_SECONDS + len(selected) * SECONDS_PER_CHANGED_ENTITY
-            timer = CallTimer("the update", _FEWER, seconds)
+            timer = CallTimer("the update", _SPLIT_HINT, seconds)
         for id, id_part, old in selected:
             if if_version is not None:
                 check_version(access, id, old, if_version)
@@ -187,7 +189,7 @@ class Entities(StoredModelCalls):
         """
         if not table:
             raise BadQuery("DelQuery has no table")
-        access, selection = self._complete(table, filters)
+        access, selection = self._choose_ready(table, filters)
         if isinstance(selection, ByPrimary) and selection.is_all and if_version is None:
             held = selections.live_size(self._tx, access)
             if held > MAX_NOTICE_CHANGES:
@@ -207,9 +209,9 @@ class Entities(StoredModelCalls):
         Costs what each query does alone, and one commit.
         """
         check_queries(len(queries))
-        together = self if self._meter is not None else Entities(self._tx, selections.AnswerMeter())
+        together = self if self._meter is not None else Entities(self._tx, AnswerMeter())
         seconds = MAX_BATCH_SECONDS + len(queries) * SECONDS_PER_ITEM
-        timer = CallTimer("the queries", _FEWER, seconds)
+        timer = CallTimer("the queries", _SPLIT_HINT, seconds)
         replies: list[Reply] = []
         for query in queries:
             if replies:
@@ -227,10 +229,14 @@ class Entities(StoredModelCalls):
         return list(self._fetched(table, ids, kept).pairs())
 
     def _fetched(self, table: str, ids: Iterable[str], kept: bool) -> FoundEntities:
-        access = _access(self._tx, table)
+        if not table:
+            raise BadQuery("No table for GET query")
+        access = access_to(self._tx, table)
         ids, meter = list(ids), self._meter
-        if meter is None and len(ids) > 1:  # of one there can't be too much
-            meter = selections.AnswerMeter()
+        if meter is None and len(ids) > 1:  # a single entity is never too large
+            meter = AnswerMeter()
+        if meter is not None:
+            meter.expect(len(ids))
         return selections.load(self._tx, access, ids, access.kept if kept else access.plain, meter)
 
     @operation(reads=True, local=True)
@@ -271,7 +277,7 @@ class Entities(StoredModelCalls):
         selection = choose(access, filters, order)
         if not partial and isinstance(selection, ByIndex) and not selection.index.ready:
             _check_ready(selection)
-        meter = self._meter or selections.AnswerMeter()
+        meter = self._meter or AnswerMeter()
         readers = access.kept if kept else access.plain
         return selections.find(self._tx, access, selection, readers, offset, limit, count, meter)
 
@@ -322,8 +328,8 @@ class Entities(StoredModelCalls):
             raise BadInput(f"limit is {limit}, but must be at least 1")
         return stats.all_tables(self._tx, after, limit)
 
-    def _complete(self, table: str, filters: Sequence[Filter]) -> tuple[TableAccess, Selection]:
-        """Returns the selection of filters; an index that is still being built is refused."""
+    def _choose_ready(self, table: str, filters: Sequence[Filter]) -> tuple[TableAccess, Selection]:
+        """Returns the selection of the filters; raises if its index is still being built."""
         access = self._access_for(table, filters)
         selection = choose(access, filters, None)
         _check_ready(selection)
@@ -333,7 +339,7 @@ class Entities(StoredModelCalls):
         try:
             return access_to(self._tx, table)
         except InvalidTable:
-            check_filters(filters)  # what is wrong with the query itself is said first
+            check_filters(filters)  # an error in the query itself is reported first
             raise
 
     def _execute(self, query: Query) -> Reply:
@@ -360,12 +366,6 @@ class Entities(StoredModelCalls):
                 return None
 
 
-def _access(reader: Reader, table: str) -> TableAccess:
-    if not table:
-        raise BadQuery("No table for GET query")
-    return access_to(reader, table)
-
-
 def _check_ready(selection: Selection) -> None:
     if isinstance(selection, ByIndex) and not selection.index.ready:
         raise IndexNotReady(f"index {selection.index.name} is still being built")
@@ -385,20 +385,20 @@ def _put_entity(entity: PutEntity | Mapping[str, Any]) -> PutEntity:
 def _entities(found: FoundEntities, properties: Sequence[str]) -> list[Entity]:
     if not properties:
         return [Entity(id, stored.properties, 0, stored.version) for id, stored in found.pairs()]
-    names = places(properties)
+    names = positions(properties)
     return [
         Entity(id, project(stored.properties, names), 0, stored.version)
         for id, stored in found.pairs()
     ]
 
 
-def places(names: Iterable[str]) -> dict[str, int]:
-    """Returns the distinct names with their places, as `project` takes them."""
+def positions(names: Iterable[str]) -> dict[str, int]:
+    """Returns the distinct names with their positions: the argument of `project`."""
     return {name: place for place, name in enumerate(dict.fromkeys(names))}
 
 
 def project(properties: dict[str, Any], names: Mapping[str, int]) -> dict[str, Any]:
-    """Returns those of the named properties that are there, in the order of their places."""
+    """Returns the named properties that exist, in the order of their positions."""
     if len(names) > len(properties):  # a call may name many for entities that have few
         names = dict.fromkeys(sorted(names.keys() & properties.keys(), key=names.__getitem__), 0)
     return {name: properties[name] for name in names if name in properties}

@@ -51,7 +51,7 @@ KEY_NAMES: Final = (
 )
 END_OF_INDEX: Final = pack("end")  # sorts after every entry: those begin with an int
 
-# What ends an id part, and what begins the next one: no text has the end inside.
+# The end of an id part and the beginning of the next: no id contains that end.
 _BETWEEN_IDS: Final = (pack_str("")[1:] + pack_str("")[:1]).decode()
 _LENGTH: Final = struct.Struct(">H")
 _LENGTH_AND_EXPIRY: Final = struct.Struct(">HQ")
@@ -106,7 +106,7 @@ def id_in(id_part: bytes) -> str:
 
 
 def ids_in(id_parts: list[bytes]) -> list[str]:
-    """Like `id_in`, for many parts in one step."""
+    """Returns the ids in many parts: `id_in`, in one step."""
     joined = b"".join(id_parts)
     if 1 in joined or not joined:
         return [id_in(part) for part in id_parts]

@@ -22,12 +22,12 @@ from holdfast.entities.statements import (
     Page,
     Select,
     Where,
-    flat,
-    names,
+    check_ids,
+    flatten,
     select_options,
-    selected,
-    selection,
-    texts,
+    stored_names,
+    table_and_filters,
+    to_select,
 )
 from holdfast.errors import BadChange, BadModel, BadQuery, BadValue, UnknownColumn
 from holdfast.limits import DEFAULT_PAGE_ENTITIES
@@ -72,7 +72,11 @@ class ModelCalls:
 
         Reads what `get_raw` does.
         """
-        return self._load_objects(model, texts(ids), names(model, properties)) if ids else []
+        return (
+            self._load_objects(model, check_ids(ids), stored_names(model, properties))
+            if ids
+            else []
+        )
 
     @operation(reads=True, local=True)
     def get_one(self, model: type[M], id: str, *, properties: Sequence[Any] = ()) -> M | None:
@@ -80,7 +84,7 @@ class ModelCalls:
 
         Reads what `get_raw` does.
         """
-        found = self._load_objects(model, texts((id,)), names(model, properties))
+        found = self._load_objects(model, check_ids((id,)), stored_names(model, properties))
         return found[0] if found else None
 
     @overload
@@ -104,7 +108,7 @@ class ModelCalls:
 
         Reads what `select_raw` does.
         """
-        return self._load_objects_page(selection(model, filters, options))
+        return self._load_objects_page(to_select(model, filters, options))
 
     @operation(reads=True, local=True)
     def count(self, model: type[Model], *filters: Where) -> int:
@@ -112,7 +116,7 @@ class ModelCalls:
 
         Reads what `count_raw` does.
         """
-        number: int = self.count_raw(table_of(model), flat(filters) or (EVERYTHING,))
+        number: int = self.count_raw(table_of(model), flatten(filters) or (EVERYTHING,))
         return number
 
     @operation(local=True)
@@ -140,7 +144,7 @@ class ModelCalls:
 
         Reads and writes what `delete_raw` does.
         """
-        number: int = self.delete_raw(table_of(model), flat(filters))
+        number: int = self.delete_raw(table_of(model), flatten(filters))
         return number
 
     # A class that reads the stored bytes itself overrides these:
@@ -151,11 +155,13 @@ class ModelCalls:
         return load(model, self.get_raw(table_of(model), ids, properties=properties))
 
     def _load_objects_page(self, chosen: Select[M]) -> Page[M]:
-        return page(chosen.model, self.select_raw(*selected(chosen), **select_options(chosen)))
+        return page(
+            chosen.model, self.select_raw(*table_and_filters(chosen), **select_options(chosen))
+        )
 
 
 class StoredModelCalls(ModelCalls):
-    """`ModelCalls` where the stored bytes are at hand: decodes them directly into objects."""
+    """`ModelCalls` on a store or a transaction: decodes stored bytes directly into objects."""
 
     if TYPE_CHECKING:
         fetch: Any
@@ -202,7 +208,7 @@ def nanoseconds(span: Seconds) -> int:
 
 
 def to_put(objects: Sequence[Model], ttl: Seconds | None, mode: PutMode) -> list[Put]:
-    """Returns the queries that put these objects: one for each stretch of the same model."""
+    """Returns the queries that put these objects: one for each run of the same model."""
     life = 0 if ttl is None else nanoseconds(ttl)
     puts: list[Put] = []
     entities: list[PutEntity] = []
@@ -220,7 +226,7 @@ def to_put(objects: Sequence[Model], ttl: Seconds | None, mode: PutMode) -> list
         properties = shape.encode(values)
         seen = values.get(VERSION) or None
         if seen is not None and not shape.keeps_id(properties, values["id"]):
-            seen = None  # with other key columns it becomes another entity, which nobody has seen
+            seen = None  # with other key columns it is another entity, of unknown version
         entities.append(PutEntity(properties, values.get("id"), life, seen))
     if not puts:
         raise BadQuery("PUT query does not contain entities")
@@ -255,7 +261,7 @@ def to_update(
 ) -> tuple[tuple[Filter, ...], list[Change]]:
     """Returns the filters and the changes of an update, changes by keyword first."""
     shape = shape_of(model)
-    filters = flat(each for each in filters_and_changes if not isinstance(each, Change))
+    filters = flatten(each for each in filters_and_changes if not isinstance(each, Change))
     changes: list[Change] = []
     for attribute, value in values.items():
         column = shape.columns.get(attribute)

@@ -35,7 +35,7 @@ LE: Final = "<="
 EQUALITIES: Final = frozenset({EQ, IN})
 RANGES: Final = frozenset({BETWEEN, GT, LT, GE, LE})
 
-# The names that the original's document has for operators.
+# The names of the operators in Meduza's documentation.
 OPERATOR_NAMES: Final = {"EQ": EQ, "BETWEEN": BETWEEN, "GT": GT, "LT": LT, "GE": GE, "LE": LE}
 
 SET: Final = "SET"
@@ -52,7 +52,7 @@ LADD: Final = "LADD"
 
 ID: Final = "id"  # the one property that every entity has
 NO_LIMIT: Final = -1
-CHANGED: Final = "entities.changed."  # what the topics of all change notices begin with
+CHANGED: Final = "entities.changed."  # the prefix of the topics of all change notices
 NOT_COUNTED: Final = -1  # the `total` of a query with `count=False`
 
 PutMode: TypeAlias = Literal["merge", "replace", "insert"]
@@ -96,7 +96,7 @@ class PutEntity(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_
     properties: dict[str, Any] = {}  # msgspec copies the default
     id: str | None = None
     ttl: int = 0
-    if_version: int | None = None  # 0: there must be none yet
+    if_version: int | None = None  # 0: the entity must not exist
 
 
 _PUT_MEMBERS: Final = frozenset(PutEntity.__struct_fields__)
@@ -188,8 +188,8 @@ Reply: TypeAlias = list[str] | Page | Updated | int | None  # of PUT, GET, UPDAT
 
 
 def changed_topic(table: str) -> str:
-    """Returns the topic of a table's change notices. Its end distinguishes tables whose names begin
-    alike."""
+    """Returns the topic of a table's change notices. The dot at its end keeps `a.User` apart
+    from `a.Users`."""
     return f"{CHANGED}{table}."
 
 

@@ -20,10 +20,10 @@ from holdfast.errors import BadValue
 
 M = TypeVar("M")
 
-VERSION: Final = "_version"  # under which a loaded object remembers what it has seen
+VERSION: Final = "_version"  # the attribute of a loaded object that holds its stored version
 
 
-class _Found(Protocol):
+class _LoadedEntity(Protocol):
     """The version and properties of a stored entity."""
 
     @property
@@ -40,8 +40,8 @@ class _Field(NamedTuple):
     name: str
     kind: type
     required: bool
-    check: Callable[[Any], Any] | None  # what costs more than a look at the type
-    bounds: tuple[int, int] | None  # of an integer, if `check` looks at nothing else
+    check: Callable[[Any], Any] | None  # further checks, beyond the type
+    bounds: tuple[int, int] | None  # of an integer, if `check` checks only these
 
 
 class Shape:
@@ -75,7 +75,7 @@ class Shape:
                 given = self._pick(values)
             except KeyError:
                 given = ()
-            if list(map(type, given)) == self._kinds and self._fit(given):
+            if list(map(type, given)) == self._kinds and self._are_within_bounds(given):
                 return dict(zip(self._names, given, strict=True))
         properties: dict[str, Any] = {}
         for attribute, name, kind, required, check, _ in self.fields:
@@ -92,7 +92,7 @@ class Shape:
             properties[name] = value
         return properties
 
-    def _fit(self, given: Sequence[Any]) -> bool:
+    def _are_within_bounds(self, given: Sequence[Any]) -> bool:
         for at, low, high in self._bounds:  # noqa: SIM110  # `all` of a generator costs more
             if not low <= given[at] <= high:
                 return False
@@ -126,7 +126,7 @@ class Shape:
     def _converted(self, attribute: str, value: Any, kind: type, also: tuple[type, ...]) -> Any:
         is_bool = isinstance(value, bool) and kind is not bool
         if isinstance(value, kind) and not is_bool:
-            return value  # of a subclass, such as an enumeration
+            return value  # an instance of a subclass, such as an enum
         if isinstance(value, also) and not is_bool:
             return kind(value)
         wanted = self.columns[attribute].type
@@ -135,7 +135,7 @@ class Shape:
     def _refused(self, attribute: str, reason: str) -> BadValue:
         return BadValue(f"{self.table.model}.{attribute} {reason}")
 
-    def load(self, model: type[M], found: Iterable[tuple[str, _Found]]) -> list[M]:
+    def load(self, model: type[M], found: Iterable[tuple[str, _LoadedEntity]]) -> list[M]:
         """Returns objects made from entities, by id; properties without a column are left out.
 
         The objects own the property dicts from now on: the caller must not use them again.
@@ -179,13 +179,13 @@ def _default(column: Col[Any]) -> Any:
     if default is now and column.type and COLUMN_KINDS[column.type].has_now:
         return NOW
     if default is UNSET or (callable(default) and default not in (set, list, dict)):
-        return None  # a function of the program is no default that a schema could tell
+        return None  # a schema can't express a default that is a function of the program
     return _with_lists(column.make_default())
 
 
 def _with_lists(value: Any) -> Any:
-    """Returns a default as a schema tells it, each set in it as a list, sorted as the store
-    does."""
+    """Returns a default as a schema writes it: each set in it as a list, sorted as the store
+    sorts it."""
     if isinstance(value, (set, frozenset)):
         return sorted(value, key=lambda element: identity(to_kept(element)))
     if isinstance(value, (list, tuple)):

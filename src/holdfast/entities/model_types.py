@@ -1,4 +1,4 @@
-"""Reads a column's type, its elements and whether it may be absent from an annotation."""
+"""Reads annotations: the type of a column and of its elements, and whether it may be absent."""
 
 import types
 from collections.abc import Mapping
@@ -61,8 +61,8 @@ def _literal(values: tuple[Any, ...], where: str) -> Annotation:
 
 
 def own_annotations(cls: type, names: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the annotations in the body of `cls` that are columns; `names` is what its author can
-    see."""
+    """Returns the annotations in the body of `cls` that are columns; `names` are the names that
+    its author can use."""
     try:
         own = cls.__annotations__
     except NameError as error:  # from Python 3.14 on, annotations are read when they are asked for

@@ -29,14 +29,14 @@ class _Base:
 
 
 class Model(_Base):
-    """The base of all models; see the module for how one is written."""
+    """The base class of all models; the docstring of the module shows an example."""
 
     id: Col[str | None] = Col("id", default=None)
 
     __shape__: ClassVar[Shape]
     __indexes__: ClassVar[Sequence[Index]] = ()
-    __own__: ClassVar[dict[str, Col[Any]]] = {}  # the columns of a class by attribute
-    # What __init__ needs of them: the keywords, and (attribute, default, what makes one).
+    __columns__: ClassVar[dict[str, Col[Any]]] = {}  # the columns of a class by attribute
+    # For __init__: the keywords, and (attribute, default, function that makes the default).
     __keywords__: ClassVar[frozenset[str]] = frozenset({"id"})
     __defaults__: ClassVar[tuple[tuple[str, Any, Callable[[], Any] | None], ...]] = ()
 
@@ -53,9 +53,9 @@ class Model(_Base):
         super().__init_subclass__()
         primary = (primary,) if isinstance(primary, str) else tuple(primary)
         names = vars(sys.modules[cls.__module__]) | sys._getframe(1).f_locals
-        cls.__own__ = _collect(cls, names)
-        cls.__keywords__ = frozenset({"id", *cls.__own__})
-        cls.__defaults__ = tuple(_defaults(cls.__own__))
+        cls.__columns__ = _collect(cls, names)
+        cls.__keywords__ = frozenset({"id", *cls.__columns__})
+        cls.__defaults__ = tuple(_defaults(cls.__columns__))
         inherited = getattr(cls, "__shape__", None)
         if table is None and inherited is not None:
             schema, table = inherited.table.schema, inherited.table.name
@@ -70,7 +70,7 @@ class Model(_Base):
         indexes = tuple(indexes or cls.__indexes__)
         _check_keys(cls, primary, indexes)
         cls.__shape__ = Shape(
-            cls.__own__.values(),
+            cls.__columns__.values(),
             Table(
                 schema=schema,
                 name=table,
@@ -90,7 +90,7 @@ class Model(_Base):
                 mine[attribute] = default if make is None else make()
         if not values.keys() <= self.__keywords__:
             unknown = next(name for name in values if name not in self.__keywords__)
-            raise UnknownColumn.among(type(self).__name__, unknown, self.__own__)
+            raise UnknownColumn.among(type(self).__name__, unknown, self.__columns__)
         mine.update(values)
 
     @classmethod
@@ -128,14 +128,14 @@ class Model(_Base):
             return NotImplemented
         return all(
             getattr(self, attribute) == getattr(other, attribute)
-            for attribute in ("id", *self.__own__)
+            for attribute in ("id", *self.__columns__)
         )
 
     __hash__ = None  # type: ignore[assignment]  # objects change, as those of a dataclass do
 
     def __repr__(self) -> str:
         shown = [
-            f"{name}={self.__dict__[name]!r}" for name in self.__own__ if name in self.__dict__
+            f"{name}={self.__dict__[name]!r}" for name in self.__columns__ if name in self.__dict__
         ]
         return f"{type(self).__name__}({', '.join([f'id={self.id!r}', *shown])})"
 
@@ -178,18 +178,18 @@ def _defaults(
 
 def _check_keys(cls: type[Model], primary: Sequence[str], indexes: Sequence[Index]) -> None:
     """Raises if the model lacks a column of its keys: every object would be put without it."""
-    known = {column.name for column in cls.__own__.values()}
+    known = {column.name for column in cls.__columns__.values()}
     for name in [*primary, *(name for index in indexes for name in index.columns)]:
         if name not in known:
             raise BadModel(
                 f"{cls.__name__} has no column {name!r} for its keys",
-                hint=f"In the store they are called {', '.join(sorted(known))}.",
+                hint=f"Use the names in the store: {', '.join(sorted(known))}.",
             )
 
 
 def _collect(cls: type[Model], names: Mapping[str, Any]) -> dict[str, Col[Any]]:
     """Returns the columns of `cls`, inherited ones first, each completed from its annotation."""
-    columns = dict(cls.__own__)
+    columns = dict(cls.__columns__)
     annotations = own_annotations(cls, names)
     for attribute, given in cls.__dict__.items():
         if isinstance(given, Col) and attribute not in annotations:
@@ -201,20 +201,22 @@ def _collect(cls: type[Model], names: Mapping[str, Any]) -> dict[str, Col[Any]]:
         where = f"{cls.__name__}.{attribute}"
         if attribute == "id":
             raise BadModel(f"{where} can't be a column: every entity has its own id")
-        said = read_annotation(annotation, where)
+        parsed = read_annotation(annotation, where)
         given = cls.__dict__.get(attribute, UNSET)
         column: Col[Any] = given if isinstance(given, Col) else Col(default=given)
         if given is UNSET:
-            column.required = not said.optional  # a bare annotation, as in a dataclass
-        column.type = column.type or said.type
+            column.required = (
+                not parsed.optional
+            )  # an annotation without a value, as in a dataclass
+        column.type = column.type or parsed.type
         if column.type is None:
-            raise BadModel(f"{where} has no type", hint='Say column(type="List").')
+            raise BadModel(f"{where} has no type", hint='Write column(type="List").')
         if column.type not in COLUMN_TYPES:
             raise BadModel(
                 f"{where} is of type {column.type!r}", hint=f"There are {', '.join(COLUMN_TYPES)}."
             )
-        column.subtype = column.subtype or said.subtype
-        column.choices = column.choices or said.choices
+        column.subtype = column.subtype or parsed.subtype
+        column.choices = column.choices or parsed.choices
         column.__set_name__(cls, attribute)
         setattr(cls, attribute, column)
         columns[attribute] = column

@@ -65,8 +65,8 @@ class NameLists:
         return encode_entity((self._numbers[names], version, expires, values))
 
     def with_list_of(self, properties: dict[str, Any]) -> tuple[NameList, ...] | None:
-        """Returns the lists and a new one with the names of these properties; None if there is no
-        room for it, or if the names can't be fields of a struct."""
+        """Returns the lists and a new one with the names of these properties; None if the limits
+        allow no more, or if the names can't be fields of a struct."""
         lists = (*self.lists, tuple(properties))
         if len(lists) > MAX_NAME_LISTS or not all(map(_is_field, properties)) or not properties:
             return None
@@ -117,7 +117,7 @@ def _readers(lists: Sequence[NameList], hook: Callable[[int, memoryview], Any]) 
         try:
             # As the items of one array, which takes a third less time.
             entities = read_array(b"".join((_ARRAY_BEGINS[count], *stored)))
-        except msgspec.MsgspecError:  # one has its names: its third item is a map and no list
+        except msgspec.MsgspecError:  # an entity with names: its third item is a map, not a list
             return [read(each) for each in stored]
         for entity in entities:
             entity.properties = _as_dict(entity.properties)

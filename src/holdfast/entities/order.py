@@ -5,7 +5,7 @@ A value is written as parts of `keys`, so that `keys.describe` can print an inde
     0                                   null and missing; Set, List and Map count as null
     1, false | true                     Bool
     2, None                             NaN, before all other numbers
-    2, nearest double, what is left     Int, Uint and Float as one family, by exact value
+    2, nearest double, remainder        Int, Uint and Float as one family, by exact value
     3, milliseconds since 1970          Timestamp
     4, text, None                       Text, by the UTF-8 bytes of its normal form
     4, its beginning, digest            a Text longer than 256 bytes
@@ -35,11 +35,11 @@ NULL: Final = _NULL
 BEYOND_NULL: Final = _BOOL  # where the values that are not null begin
 END: Final = pack(6)  # sorts after every value
 
-_WHOLE: Final = pack(None)  # ends a text that is not cut
+_WHOLE: Final = pack(None)  # the end of a text that is not cut
 _TEXT_BEGINS: Final = (_TEXT + pack_str("")[:-1]).decode()
 _TEXT_ENDS: Final = (pack_str("")[-1:] + _WHOLE).decode()
 _SHORT: Final = EXACT_TEXT_BYTES // 4  # characters that are not cut, whatever they are
-_EXACT: Final = pack(0)  # nothing is left of a number beyond its double
+_EXACT: Final = pack(0)  # the remainder of a number that equals its double
 _NAN: Final = _NUMBER + pack(None)
 _EXACT_INTS: Final = 2**53
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -49,7 +49,7 @@ _instant_bytes: Final = struct.Struct(">q")
 class Instant:
     """A Timestamp that no datetime can hold: milliseconds since 1970.
 
-    Not a struct: msgspec would write one as a map, without asking.
+    Not a struct: msgspec would encode it as a map, without calling `enc_hook`.
     """
 
     __slots__ = ("milliseconds",)
@@ -87,8 +87,7 @@ def family(value: Any) -> bytes:
 
 
 def identity(value: Any) -> bytes:
-    """Returns bytes that tell the elements of a Set apart and sort them. Texts differ by case,
-    too."""
+    """Returns bytes that identify an element of a Set and sort the elements. Case matters."""
     exact = value.encode() if type(value) is str else b""
     return entry_part(value) + exact
 
@@ -107,7 +106,7 @@ def _bool(value: bool) -> bytes:
     return _BOOL + pack(value)
 
 
-@lru_cache(maxsize=1024)  # ranks, ages and counts are few and come again
+@lru_cache(maxsize=1024)  # ranks, ages and counts have few different values
 def int_part(value: int) -> bytes:
     """Returns the bytes of an integer."""
     if -_EXACT_INTS <= value <= _EXACT_INTS:

@@ -1,7 +1,7 @@
 """Plans of deploys: the difference between the deployed tables and the new ones.
 
-A plan is a pure function of two schemas. It changes nothing; `deploy` carries it out, and `lines`
-tells people beforehand what will happen:
+A plan is a pure function of two schemas. It changes nothing: `deploy` applies it, and `lines`
+shows beforehand what will happen:
 
     ~ table shop.Packages
         + column price: Float
@@ -24,7 +24,7 @@ class TableChange(msgspec.Struct, frozen=True, kw_only=True):
     old: Table | None = None
     new: Table | None = None
     add_indexes: tuple[Index, ...] = ()  # empty at first; to be built if there are entities
-    keep_indexes: tuple[Index, ...] = ()  # as they shall be; their entries stay as they are
+    keep_indexes: tuple[Index, ...] = ()  # as they will be; their entries stay
     remove_indexes: tuple[Index, ...] = ()  # as they were
 
     @property
@@ -35,7 +35,7 @@ class TableChange(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def primary_changes(self) -> bool:
-        """Returns whether ids would be made in another way, which only an empty table allows."""
+        """Returns whether ids would be made differently, which only an empty table allows."""
         if self.old is None or self.new is None:
             return False
         return self.old.primary != self.new.primary

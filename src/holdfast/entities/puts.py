@@ -36,7 +36,7 @@ def put(
         if id is None:
             id = next(drawn)
             id_part = pack_str(id)
-            old = None  # an id that was just drawn from 2^64 is not looked for
+            old = None  # a new id out of 2^64 does not exist yet
         else:
             id_part = pack_str(id)
             old = live_after_expiry(writer, id, id_part)

@@ -1,6 +1,6 @@
 """The C codec of pymongo (extra `meduza`), and the types that it reads and writes.
 
-It is several times as fast as the plain codec of bson_codec.py, which is used without it."""
+It is several times as fast as the codec in bson_codec.py, which is used without it."""
 
 from typing import Any, Final
 

@@ -18,7 +18,7 @@ from holdfast.entities.messages import (
 )
 from holdfast.entities.values import MAX_UINT, MIN_INT, to_kept
 from holdfast.errors import BadFilter, BadPaging, BadValue, RequestTooLarge
-from holdfast.limits import MAX_QUERIES
+from holdfast.limits import MAX_ANSWER_ENTITIES, MAX_QUERIES
 
 _FILTER_HINT: Final = 'One is Filter("name", "=", ["ann"]).'
 _CONTAINERS: Final = frozenset({list, dict, Ext})
@@ -29,7 +29,7 @@ def check_filters(filters: Sequence[Filter]) -> list[Filter]:
     try:
         checked = [_check_filter(filter) for filter in filters]
     except (AttributeError, TypeError):
-        _refuse_others(filters)
+        _raise_for_non_filter(filters)
         raise
     if len(checked) > 1 and len({filter.property for filter in checked}) < len(checked):
         raise BadFilter(
@@ -39,7 +39,7 @@ def check_filters(filters: Sequence[Filter]) -> list[Filter]:
     return checked
 
 
-def _refuse_others(filters: Any) -> None:
+def _raise_for_non_filter(filters: Any) -> None:
     """Raises for the first of `filters` that is not a filter; called only after a failure."""
     if not isinstance(filters, (list, tuple)):
         raise BadFilter(f"filters must be a list, not {filters!r}", hint=_FILTER_HINT)
@@ -85,6 +85,12 @@ def _check_filter(filter: Filter) -> Filter:
         raise BadFilter("Too many values for equality filter", hint="Use IN for several values.")
     elif len(given) > 1 and op in RANGES:
         raise BadFilter(f"Too many values for the filter '{op}' on {name!r}: it takes 1")
+    elif len(given) > MAX_ANSWER_ENTITIES:
+        raise BadFilter(
+            f"the filter on {name!r} has {len(given)} values, at most {MAX_ANSWER_ENTITIES} are "
+            "allowed",
+            hint="Ask for fewer values at a time.",
+        )
     return Filter(name, op, [_check_value(name, value) for value in given])
 
 
@@ -108,7 +114,7 @@ def _check_value(name: str, value: Any) -> Any:
 
 
 def check_queries(count: int) -> None:
-    """Raises if one call has so many queries that others would have to wait too long."""
+    """Raises if one call has so many queries that other calls would wait too long."""
     if count > MAX_QUERIES:
         raise RequestTooLarge(
             f"{count} queries in one call, at most {MAX_QUERIES} are accepted",

@@ -11,7 +11,7 @@ from holdfast.limits import MAX_VALUE_DEPTH
 
 
 class Stored(Protocol):
-    """A stored entity, whatever its form."""
+    """A stored entity, in either form: with names, or with a name list."""
 
     version: int
     expires: int
@@ -59,9 +59,9 @@ class IndexWork(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     name: str = ""
     cursor: bytes = b""  # the id part of the entity that was done last
     done: int = 0
-    conflicts: int = 0  # entities that a unique index can't tell apart
+    conflicts: int = 0  # entities that violate the uniqueness of the index
     conflict: str = ""  # the first of them
-    is_stuck: bool = False  # all is indexed, and the conflicts keep it from becoming ready
+    is_stuck: bool = False  # everything is indexed, but conflicts keep it from becoming ready
 
 
 read_work: Final = msgspec.msgpack.Decoder(IndexWork).decode
@@ -69,10 +69,10 @@ write_record: Final = msgspec.msgpack.Encoder().encode
 _encode: Final = msgspec.msgpack.Encoder(enc_hook=write_instant).encode
 _read_table: Final = msgspec.msgpack.Decoder(StoredTable).decode
 _read_layout: Final = msgspec.msgpack.Decoder(tuple[int, msgspec.Raw]).decode
-# Of the entities of a table. A record with a layout is an array, which a Holdfast that knows of no
-# layouts does not read: it would lose the name lists with its next deploy.
+# The layout of a table's entities. A record with a layout is an array, so that versions before name
+# lists refuse to read it: their next deploy would lose the name lists.
 _NAME_LISTS: Final = 1
-_HAS_LAYOUT: Final = b"\x92"  # what an array of two begins with
+_HAS_LAYOUT: Final = b"\x92"  # the first byte of an array of two
 
 
 def read_table(stored: bytes) -> StoredTable:

@@ -1,4 +1,4 @@
-"""Removes entities that have expired, some at a time."""
+"""Removes expired entities, in bounded steps."""
 
 from typing import Final
 

@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class Repaired(msgspec.Struct, frozen=True, kw_only=True):
-    """The findings of a walk through a table and its indexes."""
+    """The result of checking or repairing a table and its indexes."""
 
     checked: int = 0  # entities
     added: int = 0  # index entries that were missing
@@ -26,7 +26,7 @@ class Repaired(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def repair(runner: Runner, table: str, *, dry_run: bool) -> Repaired:
-    """Walks the table and then each index; with `dry_run` it changes nothing."""
+    """Repairs the table and then each index; with `dry_run` it changes nothing."""
     checked = added = removed = recounted = 0
     with runner.view() as reader:
         positions = range(len(access_to(reader, table).indexes))
@@ -68,13 +68,13 @@ def _check_entities(
             values = index.values_part(entity.properties)
             if values is None or not index.ready:
                 continue
-            entry, beside = values + id_part, entry_value(id_part, entity.expires)
+            entry, expected = values + id_part, entry_value(id_part, entity.expires)
             found = tx.get(index.entries + entry)
-            if found == beside:
+            if found == expected:
                 continue
             wrong += 1
             if not dry_run:
-                tx.put(index.entries + entry, beside)
+                tx.put(index.entries + entry, expected)
                 if found is None:
                     added[position][entry] = 1
     for index, entries in zip(access.indexes, added, strict=True):
@@ -93,7 +93,7 @@ def _check_entries(
     wrong = [
         key[size:]
         for key, value in entries
-        if key[size:] != _right_entry(tx, access, index, id_part_of(key, value))
+        if key[size:] != _expected_entry(tx, access, index, id_part_of(key, value))
     ]
     if not dry_run:
         for entry in wrong:
@@ -108,7 +108,7 @@ def _check_counts(
     return recount_step(tx, access_to(tx, table).indexes[position], cursor, dry_run=dry_run)
 
 
-def _right_entry(
+def _expected_entry(
     tx: Transaction, access: TableAccess, index: IndexAccess, id_part: bytes
 ) -> bytes | None:
     stored = tx.get(access.entities + id_part)

@@ -2,11 +2,11 @@
 
 Schema
 └── Table            stored under its full name, `schema.Table`
-    ├── Primary      how ids come about: random, or computed from columns
+    ├── Primary      how ids are made: random, or computed from columns
     ├── Column       for the mapper, for generated code and, in strict tables, for the store
     └── Index        one entry per entity and index, kept in the entity's own transaction
 
-`schema_yaml` reads and writes these as YAML, `plan` compares two of them.
+`schema_file` reads these from YAML, `schema_dump` writes them, `plan` compares two of them.
 """
 
 from typing import Any, Literal
@@ -79,7 +79,7 @@ class Index(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     sparse: bool = False  # leaves out the entities whose indexed columns are all null
 
     def name(self, table: str) -> str:
-        """Returns the name that the index goes by; `table` is the table's full name.
+        """Returns the name of the index; `table` is the table's full name.
 
         >>> Index(columns=("name",), type="simple").name("mock.users")
         'mock.users__name_simple'
@@ -97,8 +97,8 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     strict: bool = False
     primary: Primary = Primary()
     columns: tuple[Column, ...] = ()  # in the order of the file
-    indexes: tuple[Index, ...] = ()  # in the order of the file, which decides between equals
-    engines: tuple[str, ...] = ()  # kept for Meduza servers, which insist on it; without effect
+    indexes: tuple[Index, ...] = ()  # in the order of the file: the first of equal ones is used
+    engines: tuple[str, ...] = ()  # kept for Meduza servers, which require it; without effect
     options: dict[str, Any] = {}  # free-form, without effect; msgspec copies the default
     admin: TableAdmin | None = None
 

@@ -1,4 +1,4 @@
-"""The columns of a schema file, one at a time."""
+"""Reads the columns of a schema file."""
 
 import re
 from typing import Any, Final
@@ -8,7 +8,7 @@ import yaml
 from holdfast.entities.linear_patterns import LinearPattern, NotLinear
 from holdfast.entities.schema import Column, ColumnAdmin
 from holdfast.entities.schema_text import SchemaText, is_null
-from holdfast.entities.schema_values import outside, read_value
+from holdfast.entities.schema_values import disallowed_choice, read_value
 from holdfast.entities.types import COLUMN_KINDS, COLUMN_TYPES, ColumnType, ValueMismatch
 
 _KEYS: Final = ("type", "comment", "clientName", "name", "default", "options", "adminOptions")
@@ -20,7 +20,7 @@ _ADMIN: Final = ("hidden", "readonly", "priority", "format")
 def read_column(
     text: SchemaText, name: str, key: yaml.Node, body: yaml.Node, *, strict: bool
 ) -> Column:
-    """Returns the column `name` with everything that its body says."""
+    """Returns the column `name`, read from its body."""
     fields = text.fields(body, f"column {name}", _KEYS)
     if not isinstance(body, yaml.MappingNode) and not is_null(body):
         return Column(name=name, type=_FALLBACK)  # reported already
@@ -53,8 +53,8 @@ def _read_type(
     for type in COLUMN_TYPES:
         if type == word:
             return type
-    ask = text.nearest(word, COLUMN_TYPES)
-    text.error(place, f"Invalid type in schema: '{word}' for column {column}{ask}")
+    suggestion = text.nearest(word, COLUMN_TYPES)
+    text.error(place, f"Invalid type in schema: '{word}' for column {column}{suggestion}")
     return None
 
 
@@ -108,7 +108,7 @@ def _read_default(
     except ValueMismatch as mismatch:
         text.error(node, f"Default {mismatch} does not fit the {type} column {column}")
         return None
-    if (other := outside(default, choices, type)) is not None:
+    if (other := disallowed_choice(default, choices, type)) is not None:
         known = ", ".join(map(str, choices))
         text.error(node, f"Default '{other}' is not one of the choices of column {column}: {known}")
     return default

@@ -52,7 +52,7 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _write_text(dumper: _Dumper, value: str) -> yaml.Node:
-    # Other styles write line ends such as U+0085 as they are, and a reader takes them for "\n".
+    # Other styles write line ends such as U+0085 unescaped, and YAML reads them as "\n".
     style = None if value.isprintable() else '"'
     return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
@@ -123,7 +123,7 @@ def _blank(table: Table) -> dict[str, Any]:
     columns = tuple(Column(name=column.name, type=column.type) for column in table.columns)
     blank = _table(Table(schema=table.schema, name=table.name, columns=columns))
     for column in blank["columns"].values():
-        del column["type"]  # always said
+        del column["type"]  # it has no default
     blank["indexes"] = [
         {"name": table.index_name(index), "options": {"unique": False, "sparse": False}}
         for index in table.indexes
@@ -132,7 +132,7 @@ def _blank(table: Table) -> dict[str, Any]:
 
 
 def _pruned(value: Mapping[str, Any], blank: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the entries of `value` that say something else than `blank`."""
+    """Returns the entries of `value` that differ from those of `blank`."""
     kept: dict[str, Any] = {}
     for name, part in value.items():
         other = blank.get(name, ...)

@@ -1,8 +1,8 @@
 """Schema files: from YAML to records, with every problem named by file and line.
 
-    reading = read_schemas([("shop.schema.yaml", text), ...])
-    reading.schemas    the schemas, each collected from its files
-    reading.problems   errors, which prevent a deploy, and warnings, such as unknown keys
+    parsed = read_schemas([("shop.schema.yaml", text), ...])
+    parsed.schemas    the schemas, each collected from its files
+    parsed.problems   errors, which prevent a deploy, and warnings, such as unknown keys
 
 `load_schemas` and `parse_schema` return the schemas or raise an exception instead.
 """
@@ -33,7 +33,7 @@ _TABLE_KEYS: Final = (
 )
 
 
-class Reading(msgspec.Struct):
+class ParsedSchemas(msgspec.Struct):
     """The schemas of several files, and the problems in them."""
 
     schemas: list[Schema]
@@ -55,21 +55,21 @@ class Reading(msgspec.Struct):
         return self.schemas
 
 
-def read_schemas(sources: Iterable[tuple[str, str | bytes]]) -> Reading:
+def read_schemas(sources: Iterable[tuple[str, str | bytes]]) -> ParsedSchemas:
     """Reads files, given as name and content. Files of one schema are put together."""
-    reading = Reading([], [], {})
+    parsed = ParsedSchemas([], [], {})
     tables: dict[str, list[Table]] = {}
     for file, content in sources:
-        text = SchemaText(file, reading.problems)
-        before = len(reading.problems)
+        text = SchemaText(file, parsed.problems)
+        before = len(parsed.problems)
         root = text.compose(content)
         if root is not None:
-            _read_file(text, root, reading.places, tables)
-        elif len(reading.problems) == before:
+            _read_file(text, root, parsed.places, tables)
+        elif len(parsed.problems) == before:
             text.error_at(1, "Schema has no name! The file is empty")
-    reading.schemas = [Schema(name=name, tables=tuple(own)) for name, own in tables.items()]
-    reading.problems.sort(key=lambda problem: problem.severity)
-    return reading
+    parsed.schemas = [Schema(name=name, tables=tuple(own)) for name, own in tables.items()]
+    parsed.problems.sort(key=lambda problem: problem.severity)
+    return parsed
 
 
 def load_schemas(*files: str | Path) -> list[Schema]:
@@ -153,7 +153,7 @@ def _check_name(text: SchemaText, node: yaml.Node, name: str, what: str) -> None
     elif len(name) > MAX_ENTITY_NAME_LETTERS:
         text.error(
             node,
-            f"The name '{name:.20}...' of a {what} has {len(name)} letters, "
+            f"The name '{name:.20}...' of a {what} has {len(name)} characters, "
             f"at most {MAX_ENTITY_NAME_LETTERS} are allowed",
         )
 
@@ -162,7 +162,7 @@ def _option_value(text: SchemaText, node: yaml.Node) -> Any:
     try:
         return read_element(text, node)
     except ValueMismatch:
-        return None  # options of a table mean nothing, so there is nothing to complain of
+        return None  # the options of a table have no effect, so a bad value is no problem
 
 
 def _read_admin(

@@ -1,4 +1,4 @@
-"""The primary key and the indexes of a table in a schema file."""
+"""Reads the primary keys and the indexes of a schema file."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -8,6 +8,7 @@ import yaml
 from holdfast.entities.schema import Column, Index, Primary
 from holdfast.entities.schema_text import SchemaText
 from holdfast.entities.types import COLUMN_KINDS
+from holdfast.limits import MAX_TABLE_INDEXES
 from holdfast.yaml_text import shortened
 
 _KEYS: Final = ("type", "columns", "options", "name")
@@ -46,6 +47,9 @@ def read_indexes(
             listed = ", ".join(index.columns)
             text.error(item, f"Two indexes of table {table} have the same columns: {listed}")
         indexes.setdefault(index.columns, index)
+        if len(indexes) > MAX_TABLE_INDEXES:
+            text.error(item, f"Table {table} has more than {MAX_TABLE_INDEXES} indexes")
+            break
     return tuple(indexes.values())
 
 
@@ -90,8 +94,8 @@ def _check_columns(
         if name in seen:
             text.error(place, f"Index {index} has the column {name} twice")
         elif name not in types:
-            lack = f"Table {table} does not contain column {name} required for index {index}"
-            text.error(place, lack + text.nearest(name, tuple(types)))
+            problem = f"Table {table} does not contain column {name} required for index {index}"
+            text.error(place, problem + text.nearest(name, tuple(types)))
         elif COLUMN_KINDS[types[name]].is_container:
             text.error(place, f"Index {index} can't use {name}, which is a {types[name]}")
         seen.add(name)

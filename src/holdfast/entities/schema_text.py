@@ -1,8 +1,8 @@
-"""YAML as nodes that know their file and line, so that every problem can say where it is.
+"""YAML nodes with their file and line, so that every problem can be located.
 
-PyYAML composes the nodes; nothing of the text is ever constructed as an object of its choosing.
-Two habits of the original's Go parser are kept: tabs at line ends are white space, and a name is
-text as written, also when it looks like `no` or `1e3` to a YAML 1.1 parser.
+PyYAML composes the nodes; the text can't choose the types of the objects that are made from them.
+Two rules of Meduza's Go parser are kept: tabs at line ends are white space, and a name is the text
+as written, even if a YAML 1.1 parser would read `no` or `1e3` as another type.
 """
 
 import re
@@ -16,7 +16,7 @@ from holdfast import error_text, yaml_text
 from holdfast.limits import MAX_SCHEMA_BYTES, MAX_SCHEMA_PROBLEMS
 from holdfast.yaml_text import NULL, YamlProblem, merged, shortened
 
-_WHOLE: Final = re.compile(r"[-+]?[0-9]{1,19}")  # more digits are no length and no priority
+_WHOLE: Final = re.compile(r"[-+]?[0-9]{1,19}")  # no length and no priority has more digits
 
 
 class SourcePlace(msgspec.Struct, frozen=True):
@@ -30,7 +30,7 @@ class SourcePlace(msgspec.Struct, frozen=True):
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """Something wrong with a schema. An error refuses it, a warning does not."""
+    """A problem in a schema. A schema with errors is refused; warnings are only shown."""
 
     place: SourcePlace
     message: str
@@ -47,10 +47,10 @@ class SchemaText:
     def __init__(self, file: str, problems: list[Problem]) -> None:
         self.file = file
         self.problems = problems
-        self._noted = {"error": 0, "warning": 0}
+        self._counts = {"error": 0, "warning": 0}
 
     def compose(self, content: str | bytes) -> yaml.Node | None:
-        """Returns the root of the text, or None after noting why it has no root."""
+        """Returns the root node of the text, or None after adding the problem."""
         size = len(content.encode(errors="replace") if isinstance(content, str) else content)
         if size > MAX_SCHEMA_BYTES:
             listed = f"{size} bytes, at most {MAX_SCHEMA_BYTES} are read"
@@ -63,26 +63,26 @@ class SchemaText:
             return None
 
     def error_at(self, line: int, message: str) -> None:
-        self._note(Problem(SourcePlace(self.file, line), message))
+        self._add(Problem(SourcePlace(self.file, line), message))
 
     def error(self, node: yaml.Node, message: str) -> None:
-        self._note(Problem(self.place(node), message))
+        self._add(Problem(self.place(node), message))
 
     def warn(self, node: yaml.Node, message: str) -> None:
-        self._note(Problem(self.place(node), message, "warning"))
+        self._add(Problem(self.place(node), message, "warning"))
 
-    def _note(self, problem: Problem) -> None:
-        """Keeps the first problems of each severity; an error is never lost behind warnings."""
-        noted = self._noted[problem.severity] = self._noted[problem.severity] + 1
-        if noted <= MAX_SCHEMA_PROBLEMS:
+    def _add(self, problem: Problem) -> None:
+        """Keeps the first problems of each severity, so that warnings never displace an error."""
+        count = self._counts[problem.severity] = self._counts[problem.severity] + 1
+        if count <= MAX_SCHEMA_PROBLEMS:
             self.problems.append(problem)
-        elif noted == MAX_SCHEMA_PROBLEMS + 1:
+        elif count == MAX_SCHEMA_PROBLEMS + 1:
             more = f"There are more {problem.severity}s; the first {MAX_SCHEMA_PROBLEMS} are listed"
             self.problems.append(Problem(problem.place, more, problem.severity))
 
     def nearest(self, word: str, known: Sequence[str]) -> str:
         """Returns a question for the end of a message, `, did you mean 'Text'?`, or nothing."""
-        if sum(self._noted.values()) > MAX_SCHEMA_PROBLEMS:
+        if sum(self._counts.values()) > MAX_SCHEMA_PROBLEMS:
             return ""
         return nearest(word, known)
 
@@ -126,8 +126,8 @@ class SchemaText:
             if name in known:
                 fields[name] = value
             else:
-                ask = self.nearest(name, known) or " and is ignored"
-                self.warn(key, f"'{shortened(name)}' means nothing in {what}{ask}")
+                suggestion = self.nearest(name, known) or " and is ignored"
+                self.warn(key, f"'{shortened(name)}' means nothing in {what}{suggestion}")
         return fields
 
     def items(self, node: yaml.Node | None, what: str) -> list[yaml.Node]:
@@ -140,7 +140,7 @@ class SchemaText:
         return list(node.value)
 
     def word(self, node: yaml.Node | None, what: str) -> str:
-        """Returns text as written, whatever YAML would take it for; null is empty."""
+        """Returns the text as written, whatever its type in YAML; null is empty."""
         if node is None or (is_null(node) and node.value in ("", "~")):
             return ""
         if not isinstance(node, yaml.ScalarNode):
@@ -183,6 +183,6 @@ def shown(node: yaml.Node) -> str:
 
 
 def nearest(word: str, known: Sequence[str]) -> str:
-    """A question for the end of a message: `, did you mean 'Text'?`, or nothing."""
+    """Returns a question for the end of a message, `, did you mean 'Text'?`, or nothing."""
     near = error_text.nearest(word, known)
     return "" if near is None else f", did you mean '{near}'?"

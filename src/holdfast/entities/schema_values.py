@@ -48,7 +48,7 @@ def _elements(text: SchemaText, node: yaml.Node, type: str, subtype: str | None)
 
 
 def read_element(text: SchemaText, node: yaml.Node, subtype: str | None = None) -> Any:
-    """Returns a value inside a container; without `subtype`, whatever YAML takes it for."""
+    """Returns a value inside a container; without `subtype`, of its type in YAML."""
     if is_null(node) and not (subtype and COLUMN_KINDS[subtype].is_text):
         return None
     if subtype is not None:
@@ -69,11 +69,11 @@ def _constructed(node: yaml.Node) -> Any:
     except YamlProblem as problem:
         found = repr(shortened(node.value))
         reason = problem.message.removeprefix(found)  # " is not a number"
-        is_cut = reason != problem.message
-        raise ValueMismatch(f"{found}, which{reason}," if is_cut else reason) from None
+        has_prefix = reason != problem.message
+        raise ValueMismatch(f"{found}, which{reason}," if has_prefix else reason) from None
 
 
-def outside(value: Any, choices: tuple[Any, ...], type: str) -> Any:
+def disallowed_choice(value: Any, choices: tuple[Any, ...], type: str) -> Any:
     """Returns the value, or the first element of a container, that is not a permitted choice; else
     None."""
     if not choices or value is None:

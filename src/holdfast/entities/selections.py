@@ -3,14 +3,17 @@
 Entries of an index are walked without loading their entities; only those of the page are loaded.
 """
 
-from collections.abc import Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Iterator
 from heapq import merge
 from itertools import chain
 from typing import Any, Final
 
 import msgspec
 
+from holdfast.call_time import CallTimer
 from holdfast.engine.contract import Reader, read_counter
+from holdfast.entities.answer_meters import AnswerMeter, ChangeMeter, ComparedMeter
 from holdfast.entities.ids import plain_id
 from holdfast.entities.index_choice import (
     ByIds,
@@ -26,18 +29,21 @@ from holdfast.entities.messages import NO_LIMIT, NOT_COUNTED
 from holdfast.entities.name_lists import Readers, read_head
 from holdfast.entities.order import entry_part
 from holdfast.entities.table_access import TableAccess
-from holdfast.errors import AnswerTooLarge, RequestTooLarge
 from holdfast.expiry import to_ms
 from holdfast.keys import pack_int, pack_str, unpack
 from holdfast.limits import (
-    MAX_ANSWER_BYTES,
-    MAX_CHANGED_BYTES,
+    EXPIRED_ENTITY_STEPS,
+    MAX_ANSWER_ENTITIES,
     MAX_CHANGED_ENTITIES,
+    MAX_WALK_SECONDS,
     VALUES_PER_SIZE_CHECK,
     WALKED_ENTRIES,
 )
 
-SEVERAL_CALLS: Final = "Change them in several calls: fewer entities, or filters for some of them."
+_FEWER_WALKED: Final = (
+    "Select fewer: without the count, after the last id instead of by offset, or fewer IN values."
+)
+_WALKED_PER_CHECK: Final = 256  # entries between two looks at the time
 
 _UNBOUNDED: Final = 2**63
 _READ_AHEAD: Final = 32  # entries of an index that are read at once where no one knows how many
@@ -67,9 +73,9 @@ def find(
     offset: int,
     limit: int,
     count: bool,
-    meter: "AnswerMeter | None" = None,
+    meter: AnswerMeter | None = None,
 ) -> FoundEntities:
-    """Returns a page of the selection, decoded. With a meter it has a bound in bytes."""
+    """Returns a page of the selection, decoded. With a meter it has a bound."""
     if isinstance(selection, ByPrimary):
         return _find_by_primary(reader, access, selection, readers, offset, limit, count, meter)
     if not isinstance(selection, ByIndex):
@@ -91,51 +97,6 @@ def find(
             ids, stored = _load_parts(reader, access, page, readers, meter)
             return FoundEntities(ids, stored, len(parts) if count else NOT_COUNTED, not index.ready)
     return _find_by_index(reader, access, selection, readers, offset, most, count, meter)
-
-
-class AnswerMeter:
-    """Limits the bytes of the entities in one answer, of one query or of several together."""
-
-    __slots__ = ("size",)
-
-    def __init__(self) -> None:
-        self.size = 0
-
-    def take(self, access: TableAccess, stored: Sequence[bytes]) -> None:
-        """Counts entities of the answer, and raises when it has too many bytes in all.
-
-        A single entity may be larger. Names that are stored with the table count for each entity.
-        """
-        before = self.size
-        names = len(stored) * access.name_lists.most_bytes
-        self.size = size = before + sum(map(len, stored)) + names
-        if size > MAX_ANSWER_BYTES and (before or len(stored) > 1):
-            raise AnswerTooLarge(f"these entities have more than {MAX_ANSWER_BYTES} bytes")
-
-
-class ChangeMeter(AnswerMeter):
-    """Limits the entities that one call selects in order to change them."""
-
-    __slots__ = ("count",)
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.count = 0
-
-    def take(self, access: TableAccess, stored: Sequence[bytes]) -> None:
-        """Counts entities, and raises before there are too many of them in memory."""
-        self.count += len(stored)
-        self.size += sum(map(len, stored))
-        if self.count > MAX_CHANGED_ENTITIES:
-            raise RequestTooLarge(
-                f"more than {MAX_CHANGED_ENTITIES} entities would change in one call",
-                hint=SEVERAL_CALLS,
-            )
-        if self.size > MAX_CHANGED_BYTES and self.count > 1:
-            raise RequestTooLarge(
-                f"the entities to change have more than {MAX_CHANGED_BYTES} bytes",
-                hint=SEVERAL_CALLS,
-            )
 
 
 def find_all(reader: Reader, access: TableAccess, selection: Selection) -> FoundEntities:
@@ -211,13 +172,15 @@ def _find_by_ids(
     ids = list(selection.ids)
     if isinstance(selection, ByKeyColumns):
         allowed = selection.allowed
-        kept = load(reader, access, ids, access.kept)
+        kept = load(reader, access, ids, access.kept, ComparedMeter())
         ids = [id for id, entity in kept.pairs() if _fits(entity.properties, allowed)]
     elif offset == 0 and (limit == NO_LIMIT or limit >= len(ids)):
         found = load(reader, access, ids, readers, meter)
         return _counted(found, found.ids) if count else found
-    else:
-        ids = load(reader, access, ids, _HEADS).ids
+    else:  # an id may be given many times, and is read once
+        distinct = list(dict.fromkeys(ids))
+        live = set(load(reader, access, distinct, _HEADS, ComparedMeter()).ids)
+        ids = [id for id in ids if id in live]
     page = ids[offset:] if limit == NO_LIMIT else ids[offset : offset + limit]
     found = load(reader, access, page, readers, meter)
     return _counted(found, ids) if count else found
@@ -253,7 +216,7 @@ def _find_by_primary(
     page: list[Any] = []
     seen, end = 0, _UNBOUNDED if limit == NO_LIMIT else offset + limit
     is_walked = count and not selection.is_all
-    for key, value in pairs if end or is_walked else ():
+    for key, value in _timed(pairs) if end or is_walked else ():
         head = read_head(value)
         if head.expires and head.expires <= now_ms:
             continue
@@ -299,14 +262,16 @@ def _find_by_index(
     partial = not selection.index.ready
     now_ms = to_ms(reader.now)
     skipped = 0
-    entries = _entries(reader, selection)
+    entries = _timed(_entries(reader, selection))
     if offset > WALKED_ENTRIES and not _has_expired(reader, access, now_ms):
         selection_from, left = _skip_by_milestones(reader, selection, offset)
-        entries = _entries(reader, selection_from)
+        entries = _timed(_entries(reader, selection_from))
         skipped, offset = offset - left, left
     if offset:
         skipped += _skip(entries, offset, now_ms)
-    page = _take(entries, most, now_ms)
+    page = _take(entries, min(most, MAX_ANSWER_ENTITIES + 1), now_ms)
+    if meter is not None:
+        meter.expect(len(page))
     ids, stored = _load_parts(reader, access, page, readers, meter)
     if not count:
         return FoundEntities(ids, stored, NOT_COUNTED, partial)
@@ -402,6 +367,19 @@ def _skip(entries: Iterator[tuple[bytes, bytes]], limit: int, now_ms: int) -> in
     return passed
 
 
+def _timed(entries: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
+    """Yields the entries, as long as the call has time for them."""
+    timer = _timer()
+    for number, pair in enumerate(entries, 1):
+        if not number % _WALKED_PER_CHECK:
+            timer.check()
+        yield pair
+
+
+def _timer() -> CallTimer:
+    return CallTimer("the selection", _FEWER_WALKED, MAX_WALK_SECONDS)
+
+
 def _entries(reader: Reader, selection: ByIndex) -> Iterator[tuple[bytes, bytes]]:
     """Returns the entries of the selection in its order, expired ones included."""
     prefix, size = selection.index.entries, len(selection.index.entries)
@@ -431,18 +409,25 @@ def _count_stretches(reader: Reader, access: TableAccess, selection: ByIndex) ->
 
     If very many have expired and are not removed yet, walking the selection is cheaper.
     """
-    now_ms, index = to_ms(reader.now), selection.index
-    expired = list(reader.scan(*expired_range(access, now_ms), limit=WALKED_ENTRIES))
-    if len(expired) == WALKED_ENTRIES:
-        return _skip(_entries(reader, selection), _UNBOUNDED, now_ms)
-    stretches = [stretch for _, group in selection.groups for stretch in group]
-    total = sum(count_stretch(reader, index, s.begin, s.end) for s in stretches)
+    now_ms, index, timer = to_ms(reader.now), selection.index, _timer()
+    stretches = sorted(stretch for _, group in selection.groups for stretch in group)
+    total = 0
+    for stretch in stretches:
+        total += count_stretch(reader, index, stretch.begin, stretch.end)
+        timer.check()
+    most = max(WALKED_ENTRIES, total // EXPIRED_ENTITY_STEPS)
+    expired = list(reader.scan(*expired_range(access, now_ms), limit=most))
+    if len(expired) == most:
+        return _skip(_timed(_entries(reader, selection)), _UNBOUNDED, now_ms)
+    begins = [stretch.begin for stretch in stretches]
     for key, _ in expired:
         id_part = pack_str(str(unpack(key, len(access.expiring))[1]))
         stored = reader.get(access.entities + id_part)
+        timer.check()
         values = index.values_part(access.read_kept(stored).properties) if stored else None
         if values is None or reader.get(index.entries + values + id_part) is None:
             continue
         entry = values + id_part
-        total -= any(stretch.begin <= entry < stretch.end for stretch in stretches)
+        place = bisect_right(begins, entry)
+        total -= place > 0 and entry < stretches[place - 1].end
     return total

@@ -17,7 +17,7 @@ from holdfast.limits import DEFAULT_PAGE_ENTITIES
 
 M = TypeVar("M", bound=Model)
 
-# A filter, several joined by `&`, or what a type checker takes `User.name == "x"` for.
+# A filter, several joined by `&`, or a bool: the type of `User.name == "x"` for a type checker.
 Where = Filter | Iterable[Filter] | bool
 Order = Ordering | Col[Any] | str
 
@@ -52,7 +52,7 @@ class Select(msgspec.Struct, Generic[M], frozen=True, kw_only=True):
 
     def where(self, *filters: Where) -> Self:
         """Adds filters, all of which must match."""
-        return msgspec.structs.replace(self, filters=self.filters + flat(filters))
+        return msgspec.structs.replace(self, filters=self.filters + flatten(filters))
 
     def order_by(self, order: Order) -> Self:
         return msgspec.structs.replace(self, order=ordering(order))
@@ -66,7 +66,7 @@ class Select(msgspec.Struct, Generic[M], frozen=True, kw_only=True):
 
     def only(self, *columns: Any) -> Self:
         """Selects only these columns; the others of the objects stay unset."""
-        return msgspec.structs.replace(self, properties=names(self.model, columns))
+        return msgspec.structs.replace(self, properties=stored_names(self.model, columns))
 
     def uncounted(self) -> Self:
         """Leaves out `total`, which is then -1."""
@@ -79,20 +79,20 @@ def select(model: type[M]) -> Select[M]:
     return Select(model=model)
 
 
-def flat(filters: Iterable[Where | Change]) -> tuple[Filter, ...]:
-    """Yields the filters one by one, however they were joined."""
+def flatten(filters: Iterable[Where | Change]) -> tuple[Filter, ...]:
+    """Returns the filters in one tuple, however they were joined."""
     found: list[Filter] = []
     for each in filters:
         if isinstance(each, Filter):
             found.append(each)
         elif isinstance(each, Iterable) and not isinstance(each, str):
-            found += flat(each)
+            found += flatten(each)
         else:
             raise BadQuery(f"{each!r} is not a filter", hint='A filter is User.name == "ann".')
     return tuple(found)
 
 
-def names(model: type[Model], columns: Sequence[Any]) -> tuple[str, ...]:
+def stored_names(model: type[Model], columns: Sequence[Any]) -> tuple[str, ...]:
     """Returns the names in the store of columns, attributes, or names in the store."""
     if not columns:
         return ()
@@ -116,24 +116,24 @@ def ordering(order: Order | None) -> Ordering | None:
     return Ordering(order) if isinstance(order, str) else order
 
 
-def selection(
+def to_select(
     model: type[M] | Select[M], filters: tuple[Where, ...], options: dict[str, Any]
 ) -> Select[M]:
     if isinstance(model, Select):
         return model.where(*filters) if filters else model
     return Select(
         model=model,
-        filters=flat(filters),
+        filters=flatten(filters),
         order=ordering(options.pop("order", None)),
         first=options.pop("offset", 0),
         most=options.pop("limit", DEFAULT_PAGE_ENTITIES),
-        properties=names(model, options.pop("properties", ())),
+        properties=stored_names(model, options.pop("properties", ())),
         counted=options.pop("count", True),
         **options,
     )
 
 
-def selected(chosen: Select[M]) -> tuple[str, Sequence[Filter]]:
+def table_and_filters(chosen: Select[M]) -> tuple[str, Sequence[Filter]]:
     return shape_of(chosen.model).name, chosen.filters or (EVERYTHING,)
 
 
@@ -147,7 +147,7 @@ def select_options(chosen: Select[M]) -> dict[str, Any]:
     }
 
 
-def texts(ids: tuple[str, ...]) -> tuple[str, ...]:
+def check_ids(ids: tuple[str, ...]) -> tuple[str, ...]:
     """Returns `ids`; raises unless each is text."""
     for id in ids:
         if not isinstance(id, str):

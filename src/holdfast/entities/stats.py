@@ -17,11 +17,11 @@ from holdfast.limits import SAMPLED_ENTITIES
 
 
 class IndexStats(msgspec.Struct, frozen=True, kw_only=True):
-    """An index: `indexed` of the table's entities are in it."""
+    """The state of an index; `indexed` is the number of its entries."""
 
     state: Literal["ready", "pending", "removing"]
     indexed: int = 0
-    conflicts: int = 0  # entities that keep a unique index from becoming ready
+    conflicts: int = 0  # entities that violate the uniqueness of the index
     conflict: str = ""  # the id of the first of them
 
 
@@ -74,9 +74,9 @@ def _table(reader: Reader, access: TableAccess, work: list[tuple[int, IndexWork]
     rows = live_size(reader, access)
     sample = list(reader.scan(*prefix_range(access.entities), limit=SAMPLED_ENTITIES))
     scale = rows / len(sample) if sample else 0.0
-    under_way = dict(work)
+    in_progress = dict(work)
     indexes = {
-        index.name: _index(reader, index, under_way.get(index.number)) for index in access.indexes
+        index.name: _index(reader, index, in_progress.get(index.number)) for index in access.indexes
     }
     for _, task in work:
         if task.kind == "clear" and task.table == access.name and task.name:

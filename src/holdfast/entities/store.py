@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 else:
 
     class _PerCall(StoredModelCalls, per_call(Entities)):
-        """Calls with models come first: objects learn their ids and versions after the commit, and
-        not within a transaction that may run twice."""
+        """Calls with models come first: objects get their ids and versions after the commit, not
+        within a transaction that may run twice."""
 
 
 _read_notice = msgspec.msgpack.Decoder(ChangeNotice).decode
@@ -133,7 +133,7 @@ class StoreEntities(_PerCall):
     def dump(self, table: str, *, format: DumpFormat = "bson") -> Iterator[bytes]:
         """Yields the live entities of a table as one consistent snapshot, one document at a time.
 
-        As BSON documents, or as lines of JSON. The snapshot is held until the last one is taken.
+        They are BSON documents, or lines of JSON. The snapshot is held until the iterator ends.
         """
         from holdfast.entities import dumps
 
@@ -170,7 +170,7 @@ class StoreEntities(_PerCall):
                 error.reason,
                 unit=records.unit,
                 loaded=loaded,
-                what=_done(loaded, atomic=atomic),
+                what=_loaded_text(loaded, atomic=atomic),
             ) from None
         return loaded
 
@@ -181,7 +181,7 @@ class StoreEntities(_PerCall):
         """Returns a page of a dump, for callers that can't hold a snapshot open: pass `next` back
         as `after`.
 
-        Each page is consistent in itself. Reads 500 keys.
+        Each page is consistent in itself. Reads up to 500 keys.
         """
         from holdfast.entities import dumps
 
@@ -197,7 +197,7 @@ class StoreEntities(_PerCall):
         return self.load(table, [dump], atomic=atomic)
 
     def _load(self, table: str, batch: "list[NumberedEntity]", *, atomic: bool) -> Iterator[int]:
-        """Loads a batch at once; if an entity of it is refused, those before it."""
+        """Loads a batch in one transaction; if an entity is refused, only those before it."""
         from holdfast.entities import dumps
 
         try:
@@ -222,7 +222,7 @@ class StoreEntities(_PerCall):
         return _read_notice(payload)
 
 
-def _done(loaded: int, *, atomic: bool) -> str:
+def _loaded_text(loaded: int, *, atomic: bool) -> str:
     if atomic:
         return "Nothing was loaded"
     were = "was" if loaded == 1 else "were"

@@ -72,10 +72,10 @@ def _problem(column: Column, value: Any) -> str:
 def _mismatch(expression: str, value: str) -> str:
     try:
         pattern = _pattern(expression)
-    except (NotLinear, re.error) as error:  # of a schema that no file has brought
+    except (NotLinear, re.error) as error:  # the schema did not come from a file, which is checked
         return f"its table's must_match {expression} can't be used: {error}"
     if len(value) > pattern.max_letters:
-        return f"it has {len(value)} letters, at most {pattern.max_letters} can be compared"
+        return f"it has {len(value)} characters, at most {pattern.max_letters} can be compared"
     return "" if pattern.fullmatch(value) else f"{_brief(value)} does not match {expression}"
 
 

@@ -42,8 +42,8 @@ class IndexAccess:
         self.nulls: Final = NULL * len(index.columns)
 
     def values_part(self, properties: dict[str, Any]) -> bytes | None:
-        """Returns the beginning of the entity's entry, all but the id; None if a sparse index
-        leaves it out."""
+        """Returns the entity's index entry without the id; None if a sparse index leaves the entity
+        out."""
         get = properties.get
         if len(self.columns) == 2:
             first, second = self.columns
@@ -66,7 +66,16 @@ class TableAccess:
 
     __slots__ = (
         *("entities", "expiring", "hashed", "indexed", "indexes", "key_columns", "name"),
-        *("kept", "name_lists", "number", "plain", "plans", "prefixes", "primary", "read_kept"),
+        *(
+            "kept",
+            "name_lists",
+            "number",
+            "plain",
+            "plans",
+            "indexes_by_columns",
+            "primary",
+            "read_kept",
+        ),
         *("size", "strict", "table", "topic"),
     )
 
@@ -93,9 +102,9 @@ class TableAccess:
         self.indexed: Final = frozenset(
             column for index in self.indexes for column in index.columns
         )
-        self.prefixes: Final = _prefixes(self.indexes)
-        # By the columns that queries ask for one value of, in their order: the index that serves
-        # them, and the places of its columns among them.
+        self.indexes_by_columns: Final = _indexes_by_columns(self.indexes)
+        # By the columns that a query compares with one value each, in its order: the index to use,
+        # and the positions of the index's columns in the query.
         self.plans: Final[dict[tuple[str, ...], tuple[IndexAccess, tuple[int, ...]]]] = {}
         self.strict: Final[dict[str, Column] | None] = (
             {column.name: column for column in table.columns} if table.strict else None
@@ -105,23 +114,23 @@ class TableAccess:
 def access_to(reader: Reader, name: str) -> TableAccess:
     """Returns the access of the table `schema.Table`. Reads 1 key."""
     try:
-        place = _table_keys[reader.space, name]
-    except TypeError:  # a name is looked at only if it is not text
+        cached = _table_keys[reader.space, name]
+    except TypeError:  # `name` is not hashable, so it is no text
         raise _not_deployed(name) from None
-    stored = reader.get(place.key)
+    stored = reader.get(cached.key)
     if stored is None:
         raise _not_deployed(name, _names(reader))
-    known, access = place.found
+    known, access = cached.found
     if access is None or stored != known:
         access = _access(reader.space, stored)
-        place.found = stored, access
+        cached.found = stored, access
     return access
 
 
 def _not_deployed(name: Any, known: Iterable[str] = ()) -> InvalidTable:
-    said = f"{shown(name)} is not deployed{did_you_mean(name, known)}"
-    end = "" if said.endswith("?") else "."
-    return InvalidTable("Invalid Table", hint=f"{said}{end} {InvalidTable.hint}")
+    message = f"{shown(name)} is not deployed{did_you_mean(name, known)}"
+    end = "" if message.endswith("?") else "."
+    return InvalidTable("Invalid Table", hint=f"{message}{end} {InvalidTable.hint}")
 
 
 def _names(reader: Reader) -> list[str]:
@@ -132,8 +141,8 @@ def _names(reader: Reader) -> list[str]:
 
 
 class _TableKey:
-    """The key of a table, and the bytes that were found there last: comparing them is cheaper than
-    a lookup in the cache of all tables."""
+    """The key of a table, and the bytes that were last read there: comparing them is cheaper than
+    a look-up in the cache of all tables."""
 
     __slots__ = ("found", "key")
 
@@ -155,8 +164,8 @@ def _access(space: bytes, stored: bytes) -> TableAccess:
     return TableAccess(space, read_table(stored))
 
 
-def _prefixes(indexes: Iterable[IndexAccess]) -> dict[frozenset[str], list[IndexAccess]]:
-    """Returns the indexes that begin with a set of columns, in whatever order, by that set."""
+def _indexes_by_columns(indexes: Iterable[IndexAccess]) -> dict[frozenset[str], list[IndexAccess]]:
+    """Returns the indexes by the sets of columns that they begin with."""
     found: dict[frozenset[str], list[IndexAccess]] = {}
     for index in indexes:
         for length in range(1, len(index.columns) + 1):

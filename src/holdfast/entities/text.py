@@ -3,9 +3,9 @@
 Text is stored and returned as it was sent. Its normal form serves ids that are computed from
 columns, and every comparison in an index or a filter.
 
-A long text is normalised piece by piece. Python's functions hold the interpreter until they have
-read all of it, and `unicodedata.normalize` sorts the marks after a letter in quadratic time: a text
-of 160 KB took half a minute."""
+A long text is normalised piece by piece. Python's functions hold the interpreter lock until they
+have read all of it, and `unicodedata.normalize` sorts the marks after a character in quadratic
+time: a text of 160 KB took half a minute."""
 
 import itertools
 import re
@@ -16,12 +16,12 @@ from typing import Final
 _BLANKS: Final = "\t\n\v\f\r "
 _REPEATED: Final = re.compile(f"([{_BLANKS}])[{_BLANKS}]+")
 _ANY_BLANKS: Final = re.compile(f"[{_BLANKS}]*")
-_SHORT: Final = 128  # letters, normalised in one step
-_PIECE: Final = 16_384  # letters of a step: a millisecond
+_SHORT: Final = 128  # characters, normalised in one step
+_PIECE: Final = 16_384  # characters of a step, which takes a millisecond
 _SIGMA: Final = "Σ"  # in lower case, its form depends on the letters around it
 _SMALL_SIGMA: Final = _SIGMA.lower()
 _INNER_SIGMA: Final = re.compile(f"(?<={_SIGMA}){_SIGMA}(?={_SIGMA})")
-_FEW: Final = 8  # letters that are removed one by one
+_FEW: Final = 8  # characters that are removed one by one
 
 
 def normalise(text: str) -> str:
@@ -45,8 +45,8 @@ def normalise(text: str) -> str:
 def _decomposed(text: str) -> Iterator[str]:
     """Yields NFD without nonspacing marks, in pieces.
 
-    Nonspacing marks in the text are removed first, so that few are left after each letter. Runs of
-    the other marks, which are rare, are sorted here.
+    Nonspacing marks in the text are removed first, so that few are left after each character. Runs
+    of the other marks, which are rare, are sorted here.
     """
     pieces = (text[begin : begin + _PIECE] for begin in range(0, len(text), _PIECE))
     parts = [_without_marks(piece, are_starters=False) for piece in pieces]
@@ -59,20 +59,20 @@ def _decomposed(text: str) -> Iterator[str]:
 def _without_marks(text: str, *, are_starters: bool = True) -> str:
     """Returns a text without nonspacing marks; or without those that NFD would sort."""
     marks = {
-        letter
-        for letter in set(text)
-        if unicodedata.category(letter) == "Mn" and (are_starters or _is_sorted(letter))
+        character
+        for character in set(text)
+        if unicodedata.category(character) == "Mn" and (are_starters or _is_reordered(character))
     }
     if len(marks) > _FEW:
-        return "".join([letter for letter in text if letter not in marks])
+        return "".join([character for character in text if character not in marks])
     for mark in marks:
         text = text.replace(mark, "")
     return text
 
 
-def _is_sorted(letter: str) -> bool:
-    """Returns whether NFD sorts a letter, or what it becomes, among those after another one."""
-    return bool(unicodedata.combining(unicodedata.normalize("NFD", letter)[0]))
+def _is_reordered(character: str) -> bool:
+    """Returns whether NFD may move a character, or its decomposition, past others."""
+    return bool(unicodedata.combining(unicodedata.normalize("NFD", character)[0]))
 
 
 def _has_mark(text: str) -> bool:
@@ -81,9 +81,11 @@ def _has_mark(text: str) -> bool:
 
 def _with_sorted_marks(text: str) -> str:
     """Returns a text with each run of marks in the order of NFD."""
-    runs = itertools.groupby(text, lambda letter: unicodedata.combining(letter) > 0)
-    # Letters that are no marks have one class, and keep their order.
-    return "".join([letter for _, run in runs for letter in sorted(run, key=unicodedata.combining)])
+    runs = itertools.groupby(text, lambda character: unicodedata.combining(character) > 0)
+    # Characters that are not marks have the same class, and keep their order.
+    return "".join(
+        [character for _, run in runs for character in sorted(run, key=unicodedata.combining)]
+    )
 
 
 def _cut_after_marks(text: str) -> Iterator[str]:
@@ -98,7 +100,7 @@ def _cut_after_marks(text: str) -> Iterator[str]:
 
 
 def _lower(text: str) -> str:
-    """Returns a text in lower case, as `str.lower` does, piece by piece."""
+    """Returns a text in lower case, like `str.lower`, piece by piece."""
     if _SIGMA in text:
         return "".join(piece.lower() for piece in _cut_between_words(text))
     pieces = (text[begin : begin + _PIECE] for begin in range(0, len(text), _PIECE))
@@ -112,14 +114,16 @@ def _cut_between_words(text: str) -> Iterator[str]:
     begin = 0
     while begin < len(text):
         end = begin + _PIECE
-        while end < len(text) and not (_is_plain(text[end - 1]) and _is_plain(text[end])):
+        while end < len(text) and not (
+            _is_word_character(text[end - 1]) and _is_word_character(text[end])
+        ):
             end += 1
         yield text[begin:end]
         begin = end
 
 
-def _is_plain(letter: str) -> bool:
-    return (letter.isascii() and letter.isalnum()) or letter == _SMALL_SIGMA
+def _is_word_character(character: str) -> bool:
+    return (character.isascii() and character.isalnum()) or character == _SMALL_SIGMA
 
 
 def _with_single_blanks(text: str) -> str:

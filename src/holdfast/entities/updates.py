@@ -1,7 +1,7 @@
 """UPDATE: applies changes to entities.
 
 The changes of a query are checked once, before anything is selected, and then applied to each
-entity in the order of the list. A change leaves a value alone whose type it can't be applied to."""
+entity in the order of the list. A change that does not apply to the type of a value is skipped."""
 
 from collections.abc import Callable, Sequence
 from operator import add, mul
@@ -31,20 +31,22 @@ from holdfast.entities.strict_tables import check_entity
 from holdfast.entities.values import (
     MAX_UINT,
     MIN_INT,
+    check_items,
     check_name,
     elements_of,
     is_set,
+    items_in,
     keep_set,
     to_kept,
 )
 from holdfast.errors import BadChange
 
 _MAX_INT: Final = 2**63 - 1
-_OF_THE_ENTITY: Final = frozenset({EXP, DEL})  # these need no property
+_ENTITY_OPERATIONS: Final = frozenset({EXP, DEL})  # these have no property
 
 
 class ChangedEntity:
-    """One entity on its way through the changes of a query."""
+    """An entity to which the changes of a query are being applied."""
 
     __slots__ = ("expires", "is_deleted", "names", "properties", "skipped", "writer")
 
@@ -61,12 +63,12 @@ class ChangedEntity:
         self.names[name] = None
 
 
-# A checked change: what applies it, the name of its property, and its value in kept form.
+# A checked change: the function that applies it, the name of its property, its kept value.
 Step = tuple[Callable[[ChangedEntity, str, Any], None], str, Any]
 
 
 def check_changes(changes: Sequence[Change]) -> list[Step]:
-    """Returns the steps of an update; raises if no entity could take them."""
+    """Returns the steps of an update; raises if they fit no entity."""
     return [_check(change) for change in changes]
 
 
@@ -112,7 +114,7 @@ def _check(change: Change) -> Step:
             f"Change Op {op} still not supported", hint=f"There are {', '.join(_OPERATIONS)}."
         )
     check_value, apply = known
-    if op not in _OF_THE_ENTITY:
+    if op not in _ENTITY_OPERATIONS:
         if not name:
             raise BadChange("No property name for change")
         if name == ID:
@@ -170,18 +172,18 @@ def _items(op: str, value: Any) -> list[Any]:
 def _document(op: str, value: Any) -> dict[str, Any]:
     kept = to_kept(value)
     if type(kept) is not dict:
-        raise BadChange(f"Invalid value for {op}: it takes a document, not {type(kept).__name__}")
+        raise BadChange(f"Invalid value for {op}: it must be a document, not {type(kept).__name__}")
     return kept
 
 
 def _keys(op: str, value: Any) -> frozenset[str]:
     keys = _items(op, value)
     if not all(type(key) is str for key in keys):
-        raise BadChange(f"Invalid value for {op}: it takes a text or several")
+        raise BadChange(f"Invalid value for {op}: it must be a text or a list of texts")
     return frozenset(keys)
 
 
-# --- what they do -----------------------------------------------------------------------------
+# --- applying changes ------------------------------------------------------------------------
 
 
 def _set(entity: ChangedEntity, name: str, value: Any) -> None:
@@ -232,8 +234,8 @@ def _calculate(
 
 
 def _check_uint(entity: ChangedEntity, name: str, number: Any, operand: Any, result: int) -> None:
-    """Raises unless a number beyond 64 bits with a sign may be unsigned: an Int stays one, and only
-    a column, or an operand, that is unsigned reaches beyond 2^63 - 1."""
+    """Raises unless a number beyond a signed 64-bit integer may be unsigned: only an unsigned
+    column, number or operand may exceed 2^63 - 1."""
     column = entity.writer.access.table.column(name)
     is_uint = column is not None and column.kind.bounds == (0, MAX_UINT)
     is_large = is_uint or number > _MAX_INT or operand > _MAX_INT
@@ -246,16 +248,18 @@ def _add_to_set(entity: ChangedEntity, name: str, elements: list[Any]) -> None:
     if present is None:
         entity.write(name, keep_set(elements))
     elif is_set(present):
+        check_items("Set", items_in(present))
         entity.write(name, keep_set(elements_of(present) + elements))
     else:
         entity.skipped += 1
 
 
-def _take_from_set(entity: ChangedEntity, name: str, elements: list[Any]) -> None:
+def _remove_from_set(entity: ChangedEntity, name: str, elements: list[Any]) -> None:
     present = entity.properties.get(name)
     if present is not None and is_set(present):
-        taken = {identity(element) for element in elements}
-        left = [item for item in elements_of(present) if identity(item) not in taken]
+        check_items("Set", items_in(present))
+        removed = {identity(element) for element in elements}
+        left = [item for item in elements_of(present) if identity(item) not in removed]
         entity.write(name, keep_set(left))
     elif present is not None:
         entity.skipped += 1
@@ -264,12 +268,15 @@ def _take_from_set(entity: ChangedEntity, name: str, elements: list[Any]) -> Non
 def _put_into_map(entity: ChangedEntity, name: str, items: dict[str, Any]) -> None:
     present = entity.properties.get(name)
     if present is None or type(present) is dict:
-        entity.write(name, {**(present or {}), **items})
+        check_items("Map", len(present or ()))
+        both = {**(present or {}), **items}
+        check_items("Map", len(both))
+        entity.write(name, both)
     else:
         entity.skipped += 1
 
 
-def _take_from_map(entity: ChangedEntity, name: str, keys: frozenset[str]) -> None:
+def _remove_from_map(entity: ChangedEntity, name: str, keys: frozenset[str]) -> None:
     present = entity.properties.get(name)
     if type(present) is dict:
         entity.write(name, {key: item for key, item in present.items() if key not in keys})
@@ -280,17 +287,18 @@ def _take_from_map(entity: ChangedEntity, name: str, keys: frozenset[str]) -> No
 def _append_to_list(entity: ChangedEntity, name: str, items: list[Any]) -> None:
     present = entity.properties.get(name)
     if present is None or type(present) is list:
+        check_items("List", len(present or ()) + len(items))
         entity.write(name, [*(present or []), *items])
     else:
         entity.skipped += 1
 
 
-_FEW_STEPS: Final = 10  # numbers and texts: together they take less time than the write
+_FEW_STEPS: Final = 10  # on numbers and texts: these take less time than the write
 _COPYING: Final = frozenset(
-    {_add_to_set, _take_from_set, _put_into_map, _take_from_map, _append_to_list}
+    {_add_to_set, _remove_from_set, _put_into_map, _remove_from_map, _append_to_list}
 )
 
-# How the value of a change is checked, and what applies it.
+# The functions that check the value of a change, and that apply it.
 _OPERATIONS: Final[
     dict[str, tuple[Callable[[str, Any], Any], Callable[[ChangedEntity, str, Any], None]]]
 ] = {
@@ -301,8 +309,8 @@ _OPERATIONS: Final[
     PDEL: (_no_value, _delete_property),
     DEL: (_no_value, _delete),
     SADD: (_elements, _add_to_set),
-    SDEL: (_elements, _take_from_set),
+    SDEL: (_elements, _remove_from_set),
     MSET: (_document, _put_into_map),
-    MDEL: (_keys, _take_from_map),
+    MDEL: (_keys, _remove_from_map),
     LADD: (_items, _append_to_list),
 }

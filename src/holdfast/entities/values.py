@@ -23,7 +23,7 @@ from holdfast.bounded_cache import BoundedCache
 from holdfast.entities import order
 from holdfast.entities.order import SET_CODE
 from holdfast.errors import BadQuery, BadValue
-from holdfast.limits import MAX_VALUE_DEPTH
+from holdfast.limits import MAX_COLLECTION_ITEMS, MAX_VALUE_DEPTH
 
 Instant = order.Instant
 
@@ -47,9 +47,11 @@ def to_kept(value: Any, depth: int = 1) -> Any:
         return _moment(value)
     if isinstance(value, (list, tuple)):
         _check_depth(depth)
+        check_items("List", len(value))
         return [to_kept(item, depth + 1) for item in value]
     if isinstance(value, dict):
         _check_depth(depth)
+        check_items("Map", len(value))
         return {check_name(name): to_kept(item, depth + 1) for name, item in value.items()}
     if isinstance(value, (set, frozenset)):
         return keep_set(value)
@@ -105,6 +107,7 @@ def keep_set(elements: Iterable[Any]) -> Ext:
                     hint="The elements of a Set are numbers, texts, bools, times, bytes or null.",
                 )
             distinct.setdefault(order.identity(kept), kept)
+        check_items("Set", len(distinct))
         return Ext(SET_CODE, _encode([distinct[key] for key in sorted(distinct)]))
     except (OverflowError, UnicodeEncodeError) as error:
         raise unstorable(error) from None
@@ -127,6 +130,7 @@ def _keep_extension(value: Ext) -> Any:
     """Checks a Set or an Instant that came in its stored form: clients can send it as msgpack."""
     try:
         if value.code == SET_CODE:
+            check_items("Set", items_in(value))
             return keep_set(_decode_list(value.data))
         if value.code == order.INSTANT_CODE:
             return order.read_instant(bytes(value.data))
@@ -140,6 +144,24 @@ def _keep_extension(value: Ext) -> Any:
 def elements_of(kept_set: Ext) -> list[Any]:
     """Returns the elements of a kept Set, in ascending order."""
     return [_instant(element) for element in _decode_list(kept_set.data)]
+
+
+def items_in(kept_set: Ext) -> int:
+    """Returns the number of elements of a kept Set; it reads the header of their array only."""
+    data = bytes(memoryview(kept_set.data)[:5])
+    if data[:1] in (b"\xdc", b"\xdd"):
+        return int.from_bytes(data[1 : 3 if data[:1] == b"\xdc" else 5])
+    return data[0] & 15 if data else 0
+
+
+def check_items(kind: str, items: int) -> None:
+    """Raises if a collection has, or gets, so many items that changing it would take long."""
+    if items > MAX_COLLECTION_ITEMS:
+        raise BadValue(
+            f"a {kind} of {items} items is not allowed for entities, at most "
+            f"{MAX_COLLECTION_ITEMS} fit",
+            hint="Store the items as entities of their own, or as one text or bytes.",
+        )
 
 
 def is_set(kept: Any) -> bool:
@@ -159,14 +181,14 @@ def from_kept(kept: Any) -> Any:
 
 
 def extension(code: int, data: memoryview | bytes) -> Any:
-    """Converts a stored extension to the value that a caller gets; for decoders."""
+    """Returns the value of a stored extension as a caller gets it; for decoders."""
     if code == SET_CODE:
         return {_instant(element) for element in _decode_list(data)}
     return order.read_instant(bytes(data))
 
 
 def kept_extension(code: int, data: memoryview | bytes) -> Any:
-    """Keeps Sets as they are, for decoders of entities that will be written again."""
+    """Returns a Set in kept form; for decoders of entities that will be written again."""
     return Ext(code, bytes(data)) if code == SET_CODE else order.read_instant(bytes(data))
 
 
@@ -189,8 +211,8 @@ def _moment(moment: datetime) -> datetime:
         raise BadValue(
             f"the datetime {moment.isoformat()} is outside the years 1 to 9999"
         ) from None
-    spare = utc.microsecond % 1000
-    return utc.replace(microsecond=utc.microsecond - spare) if spare else utc
+    excess = utc.microsecond % 1000
+    return utc.replace(microsecond=utc.microsecond - excess) if excess else utc
 
 
 def check_name(name: Any) -> str:

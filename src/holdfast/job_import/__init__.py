@@ -1,1 +1,1 @@
-"""Takes over the jobs of another queue that lives in a Redis: Qless, RQ or Celery."""
+"""Imports the jobs of another queue from its Redis: Qless, RQ or Celery."""

@@ -1,7 +1,8 @@
 """Waiting jobs of Celery with a Redis as its broker.
 
-A queue is a list, and one more for each priority below the highest. What workers have reserved, and
-what they hold until its time has come, is theirs: stop them first, and they give it back.
+A queue is a list, and one more for each priority below the highest. Messages that a worker has
+reserved, or holds until they are due, are not in these lists: stop all workers first, which returns
+them.
 """
 
 import base64
@@ -40,7 +41,7 @@ class CelerySource(JobSource):
             for key in [queue, *self._redis.keys(_escaped(queue + _SEPARATOR) + b"*")]:
                 step = key[len(queue) + len(_SEPARATOR) :]
                 if self._redis.call("TYPE", key) == b"list" and (not step or step.isdigit()):
-                    yield queue.decode(), -float(step or 0), key  # there, 0 comes first
+                    yield queue.decode(), -float(step or 0), key  # in Celery, 0 comes first
 
     def total(self) -> int:
         """Returns how many messages wait."""
@@ -90,7 +91,7 @@ class CelerySource(JobSource):
 
 
 def _escaped(text: bytes) -> bytes:
-    """Returns a glob pattern that fits `text` alone."""
+    """Returns a glob pattern that matches only `text`."""
     return b"".join(b"\\" + bytes([each]) if each in b"*?[]\\" else bytes([each]) for each in text)
 
 

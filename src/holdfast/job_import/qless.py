@@ -1,6 +1,6 @@
 """Jobs of a Redis that holds a Qless queue; specs/jobs.md, 10.2, lists its keys.
 
-They come in the order in which they can be taken over: the work lists best first, then all others,
+They come in the order in which they can be imported: the work lists best first, then all others,
 and jobs that depend on others after those.
 """
 
@@ -24,7 +24,7 @@ from holdfast.jobs.imports import (
 from holdfast.limits import IMPORTED_PER_STEP
 
 _LISTS: Final = ("-work", "-locks", "-scheduled", "-depends", "-recur")
-_COUNTED: Final = ("wait", "run", "stats")  # the kinds of statistics keys
+_STATISTICS_KINDS: Final = ("wait", "run", "stats")  # the kinds of statistics keys
 _TIERS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _STATES: Final = ("waiting", "stalled", "running", "scheduled", "depends", "failed", "complete")
 
@@ -169,7 +169,7 @@ class QlessSource(JobSource):
         days: dict[tuple[str, str], None] = {}
         for key in self._redis.keys("ql:s:*:*:*"):
             parts = key.decode().split(":", 4)
-            if len(parts) == 5 and parts[2] in _COUNTED and _is_number(parts[3]):
+            if len(parts) == 5 and parts[2] in _STATISTICS_KINDS and _is_number(parts[3]):
                 days[parts[3], parts[4]] = None
         order = sorted(days)
         for begin in range(0, len(order), IMPORTED_PER_STEP):
@@ -178,7 +178,9 @@ class QlessSource(JobSource):
     def _day(self, date: str, queue: str) -> ImportedDay:
         wait, run, tallies = (
             {name.decode(): float(value) for name, value in found.items()}
-            for found in self._redis.hashes([f"ql:s:{kind}:{date}:{queue}" for kind in _COUNTED])
+            for found in self._redis.hashes(
+                [f"ql:s:{kind}:{date}:{queue}" for kind in _STATISTICS_KINDS]
+            )
         )
         return ImportedDay(
             queue=queue,
@@ -232,15 +234,15 @@ def _entry(entry: list[Any]) -> HistoryEntry:
 def _old_history(fields: dict[str, str]) -> list[HistoryEntry]:
     """Reads the older form: for each queue one object with times, in a field of the job."""
     entries = []
-    for stay in json.loads(fields.get("history") or "[]") or []:
-        if stay.get("put") is not None:
-            entries.append(HistoryEntry("put", int(stay["put"]), {"q": stay.get("q", "")}))
-        if stay.get("popped") is not None:
-            worker = {"worker": stay["worker"]} if stay.get("worker") else {}
-            entries.append(HistoryEntry("popped", int(stay["popped"]), worker))
+    for visit in json.loads(fields.get("history") or "[]") or []:
+        if visit.get("put") is not None:
+            entries.append(HistoryEntry("put", int(visit["put"]), {"q": visit.get("q", "")}))
+        if visit.get("popped") is not None:
+            worker = {"worker": visit["worker"]} if visit.get("worker") else {}
+            entries.append(HistoryEntry("popped", int(visit["popped"]), worker))
         for what in ("failed", "done"):
-            if stay.get(what) is not None:
-                entries.append(HistoryEntry(what, int(stay[what]), {}))
+            if visit.get(what) is not None:
+                entries.append(HistoryEntry(what, int(visit[what]), {}))
     return entries
 
 

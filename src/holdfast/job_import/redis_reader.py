@@ -1,4 +1,4 @@
-"""Reading the keys of a Redis that holds another queue; nothing is written there."""
+"""Reads the keys of a Redis that holds another queue; writes nothing there."""
 
 from collections.abc import Iterator, Sequence
 
@@ -10,7 +10,7 @@ class RedisReader(RedisConnection):
     """Reads keys, lists, sets and hashes in pages."""
 
     def keys(self, pattern: str | bytes) -> Iterator[bytes]:
-        """Yields all keys that fit a glob pattern, each once."""
+        """Yields all keys that match a glob pattern, each once."""
         seen: set[bytes] = set()
         cursor = b"0"
         while True:

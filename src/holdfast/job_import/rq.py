@@ -1,7 +1,7 @@
 """Waiting and scheduled jobs of RQ.
 
-RQ keeps a call as a pickle, which can run any code when it is read. Here a pickle is read that
-holds plain values only; a job with anything else is left out.
+RQ keeps a call as a pickle, which can run any code when it is read. Only pickles of plain values
+are read here; a job with anything else is left out.
 """
 
 import io

@@ -1,4 +1,4 @@
-"""Task names: which task here runs a function of RQ or Celery, and how its arguments are called."""
+"""Task names: which task runs a function of RQ or Celery, and the names of its parameters."""
 
 import json
 from pathlib import Path
@@ -52,7 +52,7 @@ class TaskNames:
 
 
 class UnfitArguments(Exception):
-    """Arguments that can't be taken over; says why."""
+    """Raised for a job that can't be imported, with the reason."""
 
 
 def data_of(task: TaskName, args: Any, kwargs: Any) -> str:
@@ -65,14 +65,14 @@ def data_of(task: TaskName, args: Any, kwargs: Any) -> str:
             f"{len(task.parameters)} parameters of {task.name}"
         )
     named = {**dict(zip(task.parameters, args, strict=False)), **kwargs}
-    _refuse_many(named)
+    _refuse_too_many(named)
     try:
         return json.dumps(named, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise UnfitArguments(f"its arguments are not JSON: {error}") from None
 
 
-def _refuse_many(value: Any) -> None:
+def _refuse_too_many(value: Any) -> None:
     """Refuses more values than `MAX_IMPORTED_VALUES`: a few bytes of pickle can be many."""
     left = MAX_IMPORTED_VALUES
     waiting = [value]

@@ -1,7 +1,7 @@
 """Transfer: jobs go from a source into a store in bounded steps, and each step is verified.
 
-Nothing is remembered between two runs: a job that is in the store already is passed over, so a run
-that was interrupted is simply started again.
+Nothing is remembered between two runs: a job that the store already has is skipped, so an
+interrupted run can be started again.
 """
 
 from abc import ABC, abstractmethod
@@ -24,7 +24,7 @@ class JobSource(ABC):
         self.left_out_count = 0
 
     def leave_out(self, id: str, why: str) -> None:
-        """Notes a job that can't be taken over."""
+        """Notes a job that can't be imported."""
         self.left_out_count += 1
         if len(self.left_out) < MAX_REPORTED_PROBLEMS:
             self.left_out.append(f"job {id}: {why}")
@@ -70,7 +70,7 @@ class Transfer(msgspec.Struct, kw_only=True):
 
 
 def transfer(source: JobSource, jobs: Any, progress: Callable[[int], None]) -> Transfer:
-    """Takes over all that `source` has into `jobs`, the jobs of a store or of a client."""
+    """Imports everything of `source` into `jobs`, the jobs of a store or of a client."""
     done = Transfer()
     for option, value in source.settings().items():
         try:
@@ -85,7 +85,7 @@ def transfer(source: JobSource, jobs: Any, progress: Callable[[int], None]) -> T
         new = [job for job in page if job.id not in seen]
         seen.update(job.id for job in new)
         if new:
-            _take_over(jobs, new, done)
+            _import_page(jobs, new, done)
             progress(done.read)
     for recurring in source.recurring():
         done.recurring += jobs.import_jobs([], recurring=recurring).imported
@@ -96,12 +96,12 @@ def transfer(source: JobSource, jobs: Any, progress: Callable[[int], None]) -> T
     return done
 
 
-def _take_over(jobs: Any, page: list[ImportedJob], done: Transfer) -> None:
+def _import_page(jobs: Any, page: list[ImportedJob], done: Transfer) -> None:
     taken = jobs.import_jobs(page)
     found = jobs.digest([job.id for job in page])
     expected = combined_digest(job.digest() for job in page)
     if found.count != len(page) or found.digest != expected.hex():
-        _tell_differences(jobs, page, done)
+        _report_differences(jobs, page, done)
     done.read += len(page)
     done.imported += taken.imported
     done.present += taken.present
@@ -109,8 +109,8 @@ def _take_over(jobs: Any, page: list[ImportedJob], done: Transfer) -> None:
     done.digest = combined_digest([bytes.fromhex(done.digest), bytes.fromhex(found.digest)]).hex()
 
 
-def _tell_differences(jobs: Any, page: list[ImportedJob], done: Transfer) -> None:
-    """Finds the jobs of a page that are not what the source has."""
+def _report_differences(jobs: Any, page: list[ImportedJob], done: Transfer) -> None:
+    """Reports the jobs of a page that differ from those of the source."""
     for job in page:
         found = jobs.digest([job.id])
         if found.digest != job.digest().hex():

@@ -1,6 +1,6 @@
 """Decodes bytes back into parts, by the ledger in `encoding.py`.
 
-A reader is given the key and where a part begins, and gives the part and where the next one begins.
+A reader takes the key and where a part begins, and returns the part and where the next one begins.
 It accepts only what `pack` makes, so that a key and its parts determine each other.
 """
 

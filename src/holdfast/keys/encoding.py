@@ -54,7 +54,7 @@ EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 _EXPECTED: Final = (
     "A key part is None, bool, int, float, Decimal, bytes, str, UUID, TimeUUID, an aware datetime, "
-    "or a tuple of these; desc(...) turns the order of any of them."
+    "or a tuple of these; desc(...) reverses the order of any of them."
 )
 
 
@@ -196,8 +196,8 @@ _NEGATIVE: Final = [((0x21 - size) << (8 * size)) - 1 for size in range(9)]
 _TABLE_SIZE: Final = 1_024  # ints nearer to 0 than this are looked up
 
 
-def _tabled_ints() -> list[bytes]:
-    """0 and up, then the lowest up to -1, so that a negative index finds its own number."""
+def _packed_ints() -> list[bytes]:
+    """Returns the packed ints by their number: a negative index finds its own number, too."""
     small = [0x20 + number for number in range(24)]
     one_byte = [_POSITIVE[1] + number for number in range(24, 256)]
     two_bytes = [_POSITIVE[2] + number for number in range(256, _TABLE_SIZE)]
@@ -209,7 +209,7 @@ def _tabled_ints() -> list[bytes]:
     ]
 
 
-_INTS: Final = _tabled_ints()
+_INTS: Final = _packed_ints()
 
 
 # --- all others -------------------------------------------------------------------------------

@@ -43,7 +43,7 @@ def decide(
     Operations on the same condition and entity share a group, and the group's sum decides.
     """
     groups: dict[tuple[str, bytes], ConditionGroup] = {}
-    placed: list[tuple[CheckedOperation, ConditionGroup]] = []
+    grouped: list[tuple[CheckedOperation, ConditionGroup]] = []
     for operation in asked:
         condition, entity, amount = operation
         suffix = suffix_of(entity, namespace)
@@ -53,12 +53,12 @@ def decide(
             state = read_limit_state(reader, condition_keys[keys, condition], suffix, now)
             group = groups[which] = ConditionGroup(state)
         group.amount += amount
-        placed.append((operation, group))
+        grouped.append((operation, group))
     allowed = True
     for group in groups.values():
         group.allowed = group.state.admits(group.amount)
         allowed = allowed and group.allowed
-    return allowed, placed
+    return allowed, grouped
 
 
 class ConditionGroup:
@@ -104,8 +104,8 @@ def peek(
     """Returns the result that `try_incr` would have. Writes nothing."""
     keys, namespace, now = where
     check_specs(reader, keys, plan, asked)
-    allowed, placed = decide(reader, keys, plan, asked, namespace, now)
-    return _batch_result(allowed, placed)
+    allowed, grouped = decide(reader, keys, plan, asked, namespace, now)
+    return _batch_result(allowed, grouped)
 
 
 def try_incr(
@@ -115,18 +115,18 @@ def try_incr(
     keys, namespace, now = where
     if len(asked) == 1:
         [(condition, entity, amount)] = asked
-        place, suffix = condition_keys[keys, condition], suffix_of(entity, namespace)
-        only = hit_function(condition)(tx, place, suffix, amount, now)
+        limit_keys, suffix = condition_keys[keys, condition], suffix_of(entity, namespace)
+        only = hit_function(condition)(tx, limit_keys, suffix, amount, now)
         return BatchResult(allowed=only.allowed, retry_after=only.retry_after, results=[only])
     store_specs(tx, keys, plan, asked)
-    allowed, placed = decide(tx, keys, plan, asked, namespace, now)
+    allowed, grouped = decide(tx, keys, plan, asked, namespace, now)
     if allowed:
         try:
-            for _, group in placed:
+            for _, group in grouped:
                 group.charge(tx)
         except NotACounter as error:
             raise MetricOverflow("a limit's counter would exceed its 64 bits") from error
-    return _batch_result(allowed, placed)
+    return _batch_result(allowed, grouped)
 
 
 def incr(tx: Transaction, plan: LimiterPlan, asked: list[CheckedOperation], where: Where) -> None:
@@ -140,9 +140,9 @@ def incr(tx: Transaction, plan: LimiterPlan, asked: list[CheckedOperation], wher
     try:
         for condition, entity, amount in asked:
             if amount:
-                place, suffix = condition_keys[keys, condition], suffix_of(entity, namespace)
-                tx.add(place.stem_of(int(now / condition.step)) + suffix, amount)
-                tx.delete(place.summaries + suffix)
+                limit_keys, suffix = condition_keys[keys, condition], suffix_of(entity, namespace)
+                tx.add(limit_keys.stem_of(int(now / condition.step)) + suffix, amount)
+                tx.delete(limit_keys.summaries + suffix)
     except NotACounter as error:
         raise MetricOverflow("a limit's counter would exceed its 64 bits") from error
 
@@ -161,7 +161,7 @@ def store_specs(
         return
     for condition, _, _ in asked:
         if tx.get(keys.spec(condition.name)) != condition.stored:
-            registry.store_spec(tx, keys, condition.name, condition.metric, condition.asks)
+            registry.store_spec(tx, keys, condition.name, condition.metric, condition.window_spec)
 
 
 def store_all_specs(
@@ -170,7 +170,9 @@ def store_all_specs(
     """Stores the specs of all conditions of a new limiter. Reads 1 key for each."""
     if plan.algorithm in WITH_BUCKETS:
         for name, condition in plan.conditions.items():
-            registry.store_spec(tx, keys, name, condition.metric, condition.asks, on_conflict)
+            registry.store_spec(
+                tx, keys, name, condition.metric, condition.window_spec, on_conflict
+            )
 
 
 def has_all_specs(reader: Reader, keys: Keys, plan: LimiterPlan) -> bool:
@@ -188,7 +190,7 @@ def check_specs(
     for condition, _, _ in asked:
         value = reader.get(keys.spec(condition.name))
         if value != condition.stored:
-            registry.check_window(value, condition.name, condition.metric, condition.asks)
+            registry.check_window(value, condition.name, condition.metric, condition.window_spec)
 
 
 # --- pieces -----------------------------------------------------------------------------------
@@ -216,15 +218,15 @@ def _read_operation(plan: LimiterPlan, operation: Any) -> CheckedOperation:
 
 
 def _batch_result(
-    allowed: bool, placed: list[tuple[CheckedOperation, ConditionGroup]]
+    allowed: bool, grouped: list[tuple[CheckedOperation, ConditionGroup]]
 ) -> BatchResult:
-    results = [_result(asked, group) for asked, group in placed]
+    results = [_result(asked, group) for asked, group in grouped]
     if allowed:
         return BatchResult(allowed=True, retry_after=0.0, results=results)
     waits = [result.retry_after for result in results if not result.allowed]
     never = any(wait is None for wait in waits)
     longest = None if never else max([0.0, *[wait for wait in waits if wait is not None]])
-    return BatchResult(allowed=allowed, retry_after=longest, results=results)
+    return BatchResult(allowed=False, retry_after=longest, results=results)
 
 
 def _result(asked: CheckedOperation, group: ConditionGroup) -> LimitResult:

@@ -22,7 +22,7 @@ from holdfast.metrics.rounding import round15
 from holdfast.metrics.totals import sum_up
 from holdfast.metrics.window_summaries import pack_summary, read_summary
 
-_NOISE: Final = 1e-3  # of a millisecond: the rounding error of subtracting two present times
+_NOISE: Final = 1e-3  # of a millisecond: the rounding error of subtracting two current times
 
 
 class EstimateWindow:
@@ -34,9 +34,9 @@ class EstimateWindow:
         "_first",
         "_has_summary",
         "_is_whole",
+        "_keys",
         "_last",
         "_now",
-        "_place",
         "_since",
         "_suffix",
         "_units",
@@ -45,13 +45,13 @@ class EstimateWindow:
     )
 
     def __init__(
-        self, reader: Reader, place: ConditionKeys, suffix: bytes, now: float, value: bytes | None
+        self, reader: Reader, keys: ConditionKeys, suffix: bytes, now: float, value: bytes | None
     ) -> None:
         """`value` is the summary; without it, reads bucket_count + 1 keys and scans for 1."""
-        self._place = place
+        self._keys = keys
         self._suffix = suffix
         self._now = now
-        self._condition = condition = place.condition
+        self._condition = condition = keys.condition
         self.limit = condition.limit
         step = condition.step
         start = now - condition.window
@@ -80,7 +80,7 @@ class EstimateWindow:
 
     def _read_counters(self, reader: Reader) -> None:
         """Reads the counters themselves, when there is no summary of them."""
-        stem, suffix, last = self._place.stem, self._suffix, self._last
+        stem, suffix, last = self._keys.stem, self._suffix, self._last
         self._since = self._begin = self._first
         wanted = [bucket + suffix for bucket in window_stems(stem, self._first, last)]
         units = self._units = read_counters(reader.get_many(wanted))
@@ -106,7 +106,7 @@ class EstimateWindow:
         if not amount:
             return
         suffix, units, last = self._suffix, self._units, self._last
-        tx.add(self._place.stem_of(last) + suffix, amount)
+        tx.add(self._keys.stem_of(last) + suffix, amount)
         if not units:
             self._begin = last
         index = last - self._begin
@@ -115,9 +115,9 @@ class EstimateWindow:
         units[index] += amount
         if self._is_whole and self._condition.is_summarized:
             summary = pack_summary(self._since, self._begin, units)
-            tx.put(self._place.summaries + suffix, summary)
+            tx.put(self._keys.summaries + suffix, summary)
         elif self._has_summary:
-            tx.delete(self._place.summaries + suffix)
+            tx.delete(self._keys.summaries + suffix)
 
     def remaining(self, counted: int) -> int:
         left = self.limit - self.prev_total - counted
@@ -170,11 +170,11 @@ class EstimateWindow:
         if now != self._now or first == last or not last * step <= now <= (last + 1) * step:
             start = max(now - condition.window, 0.0)
             return round15(sum_up(self._counts(), step, start, now, now)[0])
-        place = first - self._begin
-        if place < 0:
+        index = first - self._begin
+        if index < 0:
             return sum(units)
         start = now - condition.window if now > condition.window else 0.0
-        return weighted_sum(units, place, (first + 1) * step - start, step)
+        return weighted_sum(units, index, (first + 1) * step - start, step)
 
 
 class StrictWindow(EstimateWindow):
@@ -186,7 +186,7 @@ class StrictWindow(EstimateWindow):
         """Reads counts that other clocks have dated ahead by less than a window: they count."""
         condition, ahead = self._condition, self._last + 1
         until = int((self._now + condition.window) / condition.step)
-        stems = window_stems(self._place.stem, ahead, until)
+        stems = window_stems(self._keys.stem, ahead, until)
         self._units += read_counters(reader.get_many([bucket + self._suffix for bucket in stems]))
 
     def _first_fit(self, amount: int) -> float:
@@ -204,19 +204,19 @@ class StrictWindow(EstimateWindow):
         first = self._first
         if now != self._now:
             first = int(max(now - self._condition.window, 0.0) / self._condition.step)
-        place = first - self._begin
-        return sum(self._units[place:] if place > 0 else self._units)
+        index = first - self._begin
+        return sum(self._units[index:] if index > 0 else self._units)
 
 
-def weighted_sum(units: Sequence[int], place: int, inside: float, step: float) -> int:
-    """Returns the sum of `units` from `place` on; of the first only `inside` of `step` counts.
+def weighted_sum(units: Sequence[int], index: int, inside: float, step: float) -> int:
+    """Returns the sum of `units` from `index` on; of the first only `inside` of `step` counts.
 
     One by one, as the original adds them: a sum of fractions depends on the order.
     """
-    oldest = units[place] if place < len(units) else 0
+    oldest = units[index] if index < len(units) else 0
     if not oldest:
-        return sum(units[place + 1 :])
+        return sum(units[index + 1 :])
     total = oldest * max(inside, 0) / step
-    for found in units[place + 1 :]:
+    for found in units[index + 1 :]:
         total += found
     return round15(total)

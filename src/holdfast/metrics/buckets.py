@@ -109,7 +109,7 @@ def reset(
         for name in _distinct_parts(tx, keys.family(family)) if names is None else names:
             for suffix in suffixes:
                 if isinstance(name, str):
-                    tx.clear(*prefix_range(keys.of_entity(family, name, suffix)))
+                    tx.clear(*prefix_range(keys.entity_key(family, name, suffix)))
     return deleted
 
 
@@ -163,7 +163,7 @@ def sweep_metric(tx: Transaction, subject: bytes) -> bool:
             next_at = min(next_at, max(ends, tx.now), tx.now + registry.shortest_life(stored))
         elif sequence in stored.retired:
             emptied.append(sequence)
-    _forget(tx, keys, name, stored, emptied)
+    _drop_empty_sequences(tx, keys, name, stored, emptied)
     registry.schedule_sweep(tx, keys, name, next_at)
     return True
 
@@ -177,7 +177,7 @@ def _sweep_sequence(tx: Transaction, stem: bytes, visible: int, left: int) -> li
     return expired
 
 
-def _forget(
+def _drop_empty_sequences(
     tx: Transaction, keys: Keys, name: str, stored: StoredSpec, emptied: list[Sequence]
 ) -> None:
     """Removes the retired sequences that are empty from the stored spec."""

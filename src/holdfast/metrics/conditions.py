@@ -69,7 +69,7 @@ class LimitCondition(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def __post_init__(self) -> None:
         # The fraction is dropped and text is read, as the original does.
-        msgspec.structs.force_setattr(self, "limit", _limit(self.limit))
+        msgspec.structs.force_setattr(self, "limit", _checked_limit(self.limit))
         if not is_positive(self.window):
             raise BadWindow(f"the window is {shown(self.window)}")
         if self.window > MAX_SECONDS:
@@ -127,9 +127,9 @@ class CompiledCondition(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     capacity: int  # of GCRA and token bucket, as are the next three: see gcra.py
     rate: int
     interval: int
-    written_rate: bytes
+    stored_rate: bytes
     metric: Metric
-    asks: Window
+    window_spec: Window
     algorithm: str
     stored: bytes  # the spec, as the limiter itself stores it
     is_strict: bool
@@ -143,23 +143,23 @@ class ConditionKeys:
         "arrival_times",
         "bucket",
         "condition",
-        "keys",
         "logs",
+        "prefix_keys",
         "spec",
         "stem",
         "summaries",
     )
 
     def __init__(self, keys: Keys, condition: CompiledCondition) -> None:
-        self.keys: Final = keys
+        self.prefix_keys: Final = keys
         self.condition: Final = condition
         self.spec: Final = keys.spec(condition.name)
         self.stem: Final = keys.sequence(condition.name, "")
         # The beginning of an entity's keys; its suffix follows.
-        self.summaries: Final = keys.of_entity(WINDOW_SUMMARIES, condition.name, b"")
-        self.arrival_times: Final = keys.of_entity(ARRIVAL_TIMES, condition.name, b"")
-        self.logs: Final = keys.of_entity(LOGS, condition.name, b"")
-        self.bucket = (-1, b"")  # the one that was asked for last, mostly the next one, too
+        self.summaries: Final = keys.entity_key(WINDOW_SUMMARIES, condition.name, b"")
+        self.arrival_times: Final = keys.entity_key(ARRIVAL_TIMES, condition.name, b"")
+        self.logs: Final = keys.entity_key(LOGS, condition.name, b"")
+        self.bucket = (-1, b"")  # the bucket of the last call, mostly that of the next one too
 
     def stem_of(self, number: int) -> bytes:
         """Returns the beginning of the keys of a bucket's counters."""
@@ -170,15 +170,13 @@ class ConditionKeys:
         return stem
 
 
-def _condition_keys(place: tuple[Keys, CompiledCondition]) -> ConditionKeys:
-    return ConditionKeys(*place)
+def _condition_keys(arguments: tuple[Keys, CompiledCondition]) -> ConditionKeys:
+    return ConditionKeys(*arguments)
 
 
 # By the keys of a prefix and the condition.
 condition_keys: Final = of_spaces(
-    BoundedCache(
-        _condition_keys, entries=1_024, size_of=lambda place: len(place[0].spec(place[1].name))
-    )
+    BoundedCache(_condition_keys, entries=1_024, size_of=lambda key: len(key[0].spec(key[1].name)))
 )
 
 
@@ -213,7 +211,7 @@ def make_plan(
     try:
         asked = _encode((conditions, bucket_count, algorithm))
     except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError):
-        # What is wrong is said best where the plan is made.
+        # Raises the error that says what is wrong.
         return _make_plan(conditions, bucket_count, algorithm)
     plan = _plans.get(asked)
     if plan is None:
@@ -276,7 +274,7 @@ def _compiled(
     if not isinstance(name, str) or not name:
         raise BadLimit(f"a condition's name must be a non-empty string, not {name!r}")
     # 60 and 60.0 are equal, but results show the window as it was given.
-    return _compiled_before[
+    return _compiled_conditions[
         name, condition, bucket_count, algorithm, type(condition.window).__name__
     ]
 
@@ -301,7 +299,7 @@ def _compile(asked: tuple[str, LimitCondition, int, str, str]) -> CompiledCondit
     hard = math.ceil(condition.window + step)
     sequence = Sequence(name="", time_step=step, soft_expiry=condition.window, hard_expiry=hard)
     metric = Metric(type=COUNTER, resolution=1, sequences=(sequence,))
-    asks = Window(condition.window, bucket_count)
+    window_spec = Window(condition.window, bucket_count)
     rate = rate_of(condition.limit)
     return CompiledCondition(
         name=name,
@@ -311,23 +309,23 @@ def _compile(asked: tuple[str, LimitCondition, int, str, str]) -> CompiledCondit
         capacity=condition.limit if condition.burst is None else condition.burst,
         rate=rate,
         interval=interval_of(condition.window),
-        written_rate=b"%d" % rate,
+        stored_rate=b"%d" % rate,
         metric=metric,
-        asks=asks,
+        window_spec=window_spec,
         algorithm=algorithm,
-        stored=encode_spec(StoredSpec(metric=metric, window=asks)),
+        stored=encode_spec(StoredSpec(metric=metric, window=window_spec)),
         is_strict=algorithm == "strict",
         is_summarized=algorithm in WITH_BUCKETS and bucket_count <= MAX_SUMMARIZED_BUCKETS,
     )
 
 
-_compiled_before: Final = BoundedCache(_compile, entries=1_024)
+_compiled_conditions: Final = BoundedCache(_compile, entries=1_024)
 # By what was asked, as JSON: 60 is not 60.0 there.
 _plans: Final[BoundedDict[bytes, LimiterPlan]] = BoundedDict(entries=1_024)
 _encode: Final = msgspec.json.Encoder().encode
 
 
-def _limit(given: Any) -> int:
+def _checked_limit(given: Any) -> int:
     try:
         number = float(given) if isinstance(given, str | int | float) else math.nan
     except (ValueError, OverflowError):

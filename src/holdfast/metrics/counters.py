@@ -55,9 +55,9 @@ class Counter:
             [sequence.time_step, keys.sequence(name, sequence.name), (-1, b"")]
             for sequence in metric.sequences
         ]
-        self._lifetimes = keys.of_entity(LIFETIMES, name, b"") if metric.lifetime else None
+        self._lifetimes = keys.entity_key(LIFETIMES, name, b"") if metric.lifetime else None
         self._summaries = (
-            None if stored.window is None else keys.of_entity(WINDOW_SUMMARIES, name, b"")
+            None if stored.window is None else keys.entity_key(WINDOW_SUMMARIES, name, b"")
         )
 
     def add(self, tx: Transaction, suffix: bytes, units: int, at: float) -> None:
@@ -93,7 +93,7 @@ def read_counts(
     if not all(values):
         present = [(bucket, value) for bucket, value in enumerate(values, first) if value]
         counts = {bucket: read_counter(value) for bucket, value in present}
-    else:  # all at once takes a fourth of the time that one by one takes
+    else:  # decoding all at once takes a quarter of the time
         units = read_numbers(b"".join(values))  # type: ignore[arg-type]  # no None among them
         counts = dict(zip(range(first, last + 1), units, strict=True))
     if not all(counts.values()):
@@ -109,6 +109,27 @@ def span_counts(
         return {}
     first = max(span.first, first_visible(span.sequence, now))
     return read_counts(reader, keys.sequence(name, span.sequence.name), suffix, first, span.last)
+
+
+def read_buckets(
+    reader: Reader,
+    keys: Keys,
+    name: str,
+    sequence: Sequence,
+    suffix: bytes,
+    first: int,
+    last: int,
+    now: float,
+) -> dict[int, bytes]:
+    """Returns the stored values of one entity's buckets that have not expired, ascending.
+
+    Reads 1 key for each.
+    """
+    stem = keys.sequence(name, sequence.name)
+    first = max(first, first_visible(sequence, now))
+    wanted = [stem + pack_int(bucket) + suffix for bucket in range(first, last + 1)]
+    values = enumerate(reader.get_many(wanted), first)
+    return {bucket: value for bucket, value in values if value is not None}
 
 
 def scan_sequence(
@@ -171,7 +192,7 @@ def read_lifetime(reader: Reader, keys: Keys, name: str, metric: Metric, suffix:
         raise WrongMetricType(
             f"{name!r} keeps no lifetime counter", hint="Add `lifetime: true` to its spec."
         )
-    value = reader.get(keys.of_entity(LIFETIMES, name, suffix))
+    value = reader.get(keys.entity_key(LIFETIMES, name, suffix))
     return scaled(read_counter(value), metric.resolution)
 
 

@@ -9,7 +9,7 @@ from holdfast.engine.contract import Reader, Transaction
 from holdfast.errors import BadRange
 from holdfast.keys import pack_int
 from holdfast.metrics import sketches
-from holdfast.metrics.counters import scan_sequence
+from holdfast.metrics.counters import read_buckets, scan_sequence
 from holdfast.metrics.entity import Scoped
 from holdfast.metrics.layout import LIFETIMES, Keys
 from holdfast.metrics.prometheus import (
@@ -129,14 +129,8 @@ def read_cells(
     now: float,
 ) -> dict[int, SketchCell]:
     """Returns one entity's visible buckets, ascending. Reads 1 key for each."""
-    stem = keys.sequence(name, sequence.name)
-    first = max(first, first_visible(sequence, now))
-    wanted = [stem + pack_int(bucket) + suffix for bucket in range(first, last + 1)]
-    return {
-        bucket: _decode_cell(value)
-        for bucket, value in enumerate(reader.get_many(wanted), first)
-        if value is not None
-    }
+    found = read_buckets(reader, keys, name, sequence, suffix, first, last, now)
+    return {bucket: _decode_cell(value) for bucket, value in found.items()}
 
 
 def conflict(name: str, old: Metric, new: Metric) -> str | None:
@@ -245,7 +239,7 @@ def _window_cells(
 def _note_lifetime(
     tx: Transaction, keys: Keys, name: str, suffix: bytes, value: float, count: int
 ) -> None:
-    key = keys.of_entity(LIFETIMES, name, suffix)
+    key = keys.entity_key(LIFETIMES, name, suffix)
     stored = tx.get(key)
     old = LifetimeSum(0, 0.0) if stored is None else _decode_lifetime(stored)
     check_stored(name, old.count + count)

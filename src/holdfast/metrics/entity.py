@@ -11,7 +11,7 @@ from holdfast.limits import MAX_ENTITY_COMPONENTS
 
 GLOBAL: Final = 0  # the scope of global entities in keys; a namespace is a str, so none collides
 
-_NOWHERE: Final = ("", b"")  # no namespace is empty
+_NOT_PACKED: Final = ("", b"")  # no namespace is empty
 
 
 class EntityKey:
@@ -32,7 +32,7 @@ class EntityKey:
     def __init__(self, components: "Components" = ()) -> None:
         self.components: Final = _flat(components)
         self._hash: Final = hash((self.is_global, self.components))
-        self.packed = _NOWHERE  # the namespace that was asked for last, and the suffix there
+        self.packed = _NOT_PACKED  # the namespace of the last call, and the suffix there
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, EntityKey):

@@ -38,7 +38,7 @@ def exposition(
         if missing:
             left_out[readable(*keys.prefix, name)] = missing
     if left_out:
-        page.add(_left_out(left_out))
+        page.add(_left_out_family(left_out))
     lines = [line for family in page.families.values() for line in lines_of(family, openmetrics)]
     return "\n".join([*lines, "# EOF", ""] if openmetrics else [*lines, ""])
 
@@ -49,7 +49,7 @@ def _default_help(keys: Keys, name: str, family: Family) -> str:
     return f"The {said} {name!r} under the prefix {readable(*keys.prefix)!r}."
 
 
-def _left_out(left_out: dict[str, int]) -> Family:
+def _left_out_family(left_out: dict[str, int]) -> Family:
     series = [[Sample("", (("metric", name),), count)] for name, count in left_out.items()]
     return Family(
         LEFT_OUT, "gauge", "Series that were too many, or whose names were taken.", series

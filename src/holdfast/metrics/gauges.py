@@ -9,6 +9,7 @@ from holdfast.engine.contract import Reader, Transaction
 from holdfast.expiry import Remover
 from holdfast.keys import pack, pack_int, unpack
 from holdfast.limits import CLOCK_AHEAD_SECONDS, SWEEP_SECONDS
+from holdfast.metrics.counters import read_buckets
 from holdfast.metrics.layout import LAST_SAMPLES, Keys, keys_of
 from holdfast.metrics.prometheus import (
     Family,
@@ -58,7 +59,7 @@ class Gauge:
         self._name = name
 
     def set(self, tx: Transaction, suffix: bytes, units: int, at: float) -> None:
-        """Takes a sample. Reads and writes 1 key for each sequence, and 1 more."""
+        """Stores a sample. Reads and writes 1 key for each sequence, and 1 more."""
         keys, name, metric = self._keys, self._name, self.metric
         for sequence in metric.sequences:
             bucket = pack_int(int(at / sequence.time_step))
@@ -69,7 +70,7 @@ class Gauge:
         _note_last(tx, keys, name, metric, suffix, units, at)
 
     def add(self, tx: Transaction, suffix: bytes, units: int, at: float) -> None:
-        """Takes a sample that is `units` above the last one. Reads 1 key more than a set."""
+        """Stores a sample that is `units` above the last one. Reads 1 key more than a set."""
         last = last_sample(tx, self._keys, self._name, self.metric, suffix, at)
         self.set(tx, suffix, (last.units if last else 0) + units, at)
 
@@ -78,7 +79,7 @@ def last_sample(
     reader: Reader, keys: Keys, name: str, metric: Metric, suffix: bytes, now: float
 ) -> LastSample | None:
     """Returns the newest sample, unless its buckets have expired everywhere. Reads 1 key."""
-    value = reader.get(keys.of_entity(LAST_SAMPLES, name, suffix))
+    value = reader.get(keys.entity_key(LAST_SAMPLES, name, suffix))
     last = None if value is None else _decode_last(value)
     return last if last and now < _ends(metric, last.time) else None
 
@@ -128,14 +129,8 @@ def read_cells(
     now: float,
 ) -> dict[int, GaugeCell]:
     """Returns one entity's visible buckets, ascending. Reads 1 key for each."""
-    stem = keys.sequence(name, sequence.name)
-    first = max(first, first_visible(sequence, now))
-    wanted = [stem + pack_int(bucket) + suffix for bucket in range(first, last + 1)]
-    return {
-        bucket: _decode_cell(value)
-        for bucket, value in enumerate(reader.get_many(wanted), first)
-        if value is not None
-    }
+    found = read_buckets(reader, keys, name, sequence, suffix, first, last, now)
+    return {bucket: _decode_cell(value) for bucket, value in found.items()}
 
 
 def last_before(
@@ -152,7 +147,7 @@ def last_before(
     Reads 1 key, and 1 for each bucket that it looks back, from that of the last sample on.
     """
     oldest = first_visible(sequence, now)
-    value = reader.get(keys.of_entity(LAST_SAMPLES, name, suffix))
+    value = reader.get(keys.entity_key(LAST_SAMPLES, name, suffix))
     if value is None:
         return None
     bucket = min(bucket, int(_decode_last(value).time / sequence.time_step) + 1)
@@ -187,7 +182,7 @@ def series_point(
         seen = last_before(reader, keys, name, sequence, suffix, first, now)
 
     def point(begins: float, ends: float) -> Number | None:
-        nonlocal seen  # points come in the order of time, so what was last seen carries on
+        nonlocal seen  # points come in the order of time: a value lasts until the next
         first, last = buckets_touching(sequence, TimeRange(begins, ends), now)
         near = [cells[bucket] for bucket in range(first, last + 1) if bucket in cells]
         reading = reading_of(metric, near, seen)
@@ -230,7 +225,7 @@ def _with_sample(value: bytes | None, units: int, at: float) -> GaugeCell:
 def _note_last(
     tx: Transaction, keys: Keys, name: str, metric: Metric, suffix: bytes, units: int, at: float
 ) -> None:
-    key = keys.of_entity(LAST_SAMPLES, name, suffix)
+    key = keys.entity_key(LAST_SAMPLES, name, suffix)
     value = tx.get(key)
     if value is not None and _is_later(_decode_last(value).time, at, tx.now):
         return
@@ -267,7 +262,7 @@ def remove_last(tx: Transaction, subject: bytes) -> bool:
     """Deletes a last sample once its buckets are gone; a newer one is scheduled for later."""
     prefix, name, suffix = unpack(subject)
     keys = keys_of(tx.space, prefix)
-    key = keys.of_entity(LAST_SAMPLES, name, suffix)
+    key = keys.entity_key(LAST_SAMPLES, name, suffix)
     value, spec = tx.get(key), tx.get(keys.spec(name))
     if value is None:
         return True

@@ -50,19 +50,19 @@ class GcraState:
             stored, rate, counted_at = _parse(value)
             if rate != self._rate:
                 stored = -(-stored // rate) * self._rate
-            if self._is_of_a_clock_ahead(stored, counted_at):
-                self._is_stored = False  # what removes it was put off to the wrong time
+            if self._clock_was_ahead(stored, counted_at):
+                self._is_stored = False  # its expiry entry is scheduled for the wrong time
             else:
                 self._arrival = max(stored, self._time)
 
-    def _is_of_a_clock_ahead(self, stored: int, counted_at: int | None) -> bool:
-        """Returns whether only a clock that was ahead can have written it."""
+    def _clock_was_ahead(self, stored: int, counted_at: int | None) -> bool:
+        """Returns whether `stored` can only have been written by a clock that was ahead."""
         slack = microseconds(CLOCK_AHEAD_SECONDS) * self._rate
-        if stored - self._time <= self._longest() + slack:
+        if stored - self._time <= self._most_ahead() + slack:
             return False
         return counted_at is None or counted_at * self._rate > self._time + slack
 
-    def _longest(self) -> int:
+    def _most_ahead(self) -> int:
         """Returns how far ahead an arrival can be if every count was checked against the limit."""
         return max(self._capacity, self._rate) * self._window
 
@@ -84,7 +84,7 @@ class GcraState:
         self._arrival += amount * self._window
         if amount == 0:
             return
-        if self._arrival - self._time > self._longest():
+        if self._arrival - self._time > self._most_ahead():
             counted_at = self._time // self._rate
             tx.put(self._key, b"%d %d %d" % (self._arrival, self._rate, counted_at))
         else:
@@ -113,7 +113,7 @@ def microseconds(seconds: float) -> int:
 
 
 def rate_of(limit: int) -> int:
-    return max(limit, 1)  # a limit of 0 has no capacity, so its rate plays no part
+    return max(limit, 1)  # a limit of 0 has no capacity, so its rate has no effect
 
 
 def interval_of(window: float) -> int:
@@ -129,9 +129,8 @@ def _parse(value: bytes) -> tuple[int, int, int | None]:
 def _schedule(tx: Transaction, key: bytes, arrival: int, rate: int) -> None:
     # Not at once, even if a caller's own time (`at`) is far behind the store's clock.
     ends = max(-(-arrival // rate) / 1_000_000, tx.now + SWEEP_SECONDS)
-    expiry.schedule(
-        tx, ends + 0.001, ARRIVAL_TIME, key[len(tx.space) :]
-    )  # the sweeper rounds to ms
+    ends += 0.001  # the sweeper rounds to ms
+    expiry.schedule(tx, ends, ARRIVAL_TIME, key[len(tx.space) :])
 
 
 def remove_arrival_time(tx: Transaction, subject: bytes) -> bool:

@@ -47,9 +47,8 @@ from holdfast.metrics.writes import incr_one, write_all
 class Metrics(LimitOperations):
     """Counters in time sequences, gauges, distributions, and rate limits."""
 
-    _error_for_argument = staticmethod(
-        error_for_argument
-    )  # the server asks for it, see operations.py
+    # Called by the server; see operations.py.
+    _error_for_argument = staticmethod(error_for_argument)
 
     def __init__(self, tx: Transaction) -> None:
         self._tx = tx

@@ -66,11 +66,12 @@ class Keys:
         """Returns the beginning of a sequence's bucket keys; the bucket and the entity follow."""
         return _sequence_stems[self._families[BUCKETS], metric, sequence]
 
-    def of_entity(self, family: int, name: str, suffix: bytes) -> bytes:
+    def entity_key(self, family: int, name: str, suffix: bytes) -> bytes:
         """Returns the key of an entity in one of the families that have no buckets."""
         return self._families[family] + pack_str(name) + suffix
 
-    def of_all(self, family: int, name: str) -> Range:
+    def entity_range(self, family: int, name: str) -> Range:
+        """Returns the range of the keys of all entities in such a family."""
         return prefix_range(self._families[family] + pack_str(name))
 
     def fixed_window(self, name: str) -> bytes:
@@ -91,16 +92,16 @@ def _named_keys(space_and_prefix: tuple[bytes, str]) -> Keys:
 named_keys: Final = of_spaces(BoundedCache(_named_keys, entries=1_024))
 
 
-def _spec_key(place: tuple[bytes, str]) -> bytes:
-    specs, metric = place
+def _spec_key(arguments: tuple[bytes, str]) -> bytes:
+    specs, metric = arguments
     return specs + pack_str(metric)
 
 
 _spec_keys: Final = of_spaces(BoundedCache(_spec_key, entries=4_096))
 
 
-def _sequence_stem(place: tuple[bytes, str, str]) -> bytes:
-    buckets, metric, sequence = place
+def _sequence_stem(arguments: tuple[bytes, str, str]) -> bytes:
+    buckets, metric, sequence = arguments
     return buckets + pack_str(metric) + pack_str(sequence)
 
 

@@ -10,12 +10,12 @@ def exceeded(
     result: LimitResult | BatchResult | NamedBatchResult, failed: Iterable[LimitResult]
 ) -> LimitExceeded:
     """Returns the error that says which of the limits refused, and carries the whole result."""
-    said = "; ".join(
+    reasons = "; ".join(
         f"{each.condition!r} allows {each.limit} in {each.window:g} seconds, "
         f"{each.prev_total} counted so far and {each.amount} more asked for"
         for each in failed
     )
-    return LimitExceeded(said, result, hint=_hint(result.retry_after))
+    return LimitExceeded(reasons, result, hint=_hint(result.retry_after))
 
 
 def _hint(retry_after: float | None) -> str:

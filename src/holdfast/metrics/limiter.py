@@ -235,12 +235,8 @@ def operation_of(condition: str, entity: Any, amount: int) -> Operation:
 
 def named(condition: str, components: Any) -> list[Any]:
     """Returns the condition's name and the components; a single value counts as a list."""
-    if type(components) is list:
+    if isinstance(components, list | tuple):
         return [condition, *components]
     if isinstance(components, dict):
         return [condition, *[part for item in components.items() for part in item]]
-    return (
-        [condition, *components]
-        if isinstance(components, list | tuple)
-        else [condition, components]
-    )
+    return [condition, components]

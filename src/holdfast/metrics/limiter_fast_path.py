@@ -47,25 +47,25 @@ Transact: TypeAlias = Callable[[Callable[[Transaction], Any]], Any]
 class SingleHits:
     """Tries single operations under one plan, prefix and namespace."""
 
-    __slots__ = ("_namespace", "_places", "_plan", "_transact")
+    __slots__ = ("_by_name", "_namespace", "_plan", "_transact")
 
     def __init__(self, transact: Transact, keys: Keys, plan: LimiterPlan, namespace: str) -> None:
         """`transact` runs work on a transaction: a new one of a store, or the one that is open."""
         self._transact = transact
         self._plan = plan
         self._namespace = namespace
-        self._places: dict[str, tuple[ConditionKeys, Hit]] = {
+        self._by_name: dict[str, tuple[ConditionKeys, Hit]] = {
             name: (condition_keys[keys, condition], hit_function(condition))
             for name, condition in plan.conditions.items()
         }
 
     def try_incr(self, name: str, entity: EntityLike, amount: int) -> LimitResult:
         # Read before the transaction, so that other writers wait less.
-        known = self._places.get(name) if type(name) is str else None
+        known = self._by_name.get(name) if type(name) is str else None
         if known is None or type(amount) is not int or not 0 <= amount <= MAX_UNITS:
             _, entity, amount = read_operation(self._plan, name, entity, amount)
-            known = self._places[name]
-        place, hit = known
+            known = self._by_name[name]
+        keys, hit = known
         if type(entity) is LocalEntityKey:
             namespace, suffix = entity.packed
             if namespace != self._namespace:
@@ -74,10 +74,10 @@ class SingleHits:
             suffix = suffix_of_list(entity, self._namespace)
         else:
             suffix = suffix_of(as_entity(entity), self._namespace)
-        # Handed over by defaults: the cells of a closure would cost another percent of the hit.
+        # Passed as defaults: the cells of a closure would cost another percent of the hit.
         result: LimitResult = self._transact(
-            lambda tx, hit=hit, place=place, suffix=suffix, amount=amount: hit(  # type: ignore[misc]  # it infers no defaults
-                tx, place, suffix, amount, tx.now
+            lambda tx, hit=hit, keys=keys, suffix=suffix, amount=amount: hit(  # type: ignore[misc]  # it infers no defaults
+                tx, keys, suffix, amount, tx.now
             )
         )
         return result
@@ -98,11 +98,11 @@ def hit_function(condition: CompiledCondition) -> Hit:
     """Returns how one operation is tried under a condition."""
     if condition.algorithm in WITH_BURST:
         return _hit_arrival_time
-    return _hit_window if condition.is_summarized else _hit_any
+    return _hit_window if condition.is_summarized else _hit_general
 
 
-# The facts of a summary about one window. They follow from it, so they can't be out of date:
-_Known: TypeAlias = tuple[
+# The facts of a summary about one window. They are derived from it, so they can't be out of date:
+_SummaryFacts: TypeAlias = tuple[
     bytes,  # the summary
     int,  # the oldest bucket of the window
     int,  # the newest one
@@ -112,41 +112,45 @@ _Known: TypeAlias = tuple[
     bytes,  # the key of the newest bucket's counter; empty if the summary does not know the window
     tuple[int, ...] | None,  # the summary's numbers, if the sum moves on with the time
 ]
-_NOTHING: Final[_Known] = (b"", -1, -1, b"", 0, 0, b"", None)
+_NO_FACTS: Final[_SummaryFacts] = (b"", -1, -1, b"", 0, 0, b"", None)
 
 
-def _memory(place_and_suffix: tuple[ConditionKeys, bytes]) -> list[Any]:
+def _summary_entry(keys_and_suffix: tuple[ConditionKeys, bytes]) -> list[Any]:
     """Returns the key of an entity's summary, and facts about the summary that was found last.
 
     Usually the next hit finds the same one, in the same window, and need not decode it again.
     """
-    place, suffix = place_and_suffix
-    return [place.summaries + suffix, _NOTHING]
+    keys, suffix = keys_and_suffix
+    return [keys.summaries + suffix, _NO_FACTS]
 
 
-def _size_of_memory(place_and_suffix: tuple[ConditionKeys, bytes]) -> int:
-    place, suffix = place_and_suffix
-    return len(place.spec) + len(suffix)
+def _entry_size(keys_and_suffix: tuple[ConditionKeys, bytes]) -> int:
+    keys, suffix = keys_and_suffix
+    return len(keys.spec) + len(suffix)
 
 
-_memories: Final = of_spaces(BoundedCache(_memory, entries=8_192, size_of=_size_of_memory))
+_summary_entries: Final = of_spaces(
+    BoundedCache(_summary_entry, entries=8_192, size_of=_entry_size)
+)
 
 
 def _hit_window(
-    tx: Transaction, place: ConditionKeys, suffix: bytes, amount: int, now: float
+    tx: Transaction, keys: ConditionKeys, suffix: bytes, amount: int, now: float
 ) -> LimitResult:
     """Tries a hit by its summary. Reads 2 keys, writes 2; `EstimateWindow` does all else."""
-    condition = place.condition
-    if tx.get(place.spec) != condition.stored:
-        registry.store_spec(tx, place.keys, condition.name, condition.metric, condition.asks)
+    condition = keys.condition
+    if tx.get(keys.spec) != condition.stored:
+        registry.store_spec(
+            tx, keys.prefix_keys, condition.name, condition.metric, condition.window_spec
+        )
     window, step, limit = condition.window, condition.step, condition.limit
     first, last = int((now - window) / step), int(now / step)
-    memory = _memories[place, suffix]
-    key, known = memory
+    entry = _summary_entries[keys, suffix]
+    key, known = entry
     value = tx.get(key)
     summary, since, until, head, units, prev_total, counter, numbers = known
     if value != summary or first != since or last != until:
-        known = memory[1] = _covering_summary(place, suffix, value, now)
+        known = entry[1] = _covering_summary(keys, suffix, value, now)
         _, _, _, head, units, prev_total, counter, numbers = known
     elif numbers is not None:
         prev_total = _window_estimate(condition, numbers, now)
@@ -157,7 +161,7 @@ def _hit_window(
         or new_total > limit
         or not (condition.is_strict or last * step <= now <= (last + 1) * step)
     ):
-        return _decide(tx, place, _window(tx, place, suffix, now, value), amount)
+        return _decide(tx, keys, _window(tx, keys, suffix, now, value), amount)
     try:
         tx.add(counter, amount)
     except NotACounter as error:
@@ -167,7 +171,7 @@ def _hit_window(
     tx.put(key, value)
     if numbers is None or newest_of(numbers) == last:
         numbers = numbers and (*numbers[:-1], units)
-        memory[1] = (value, first, last, head, units, new_total, counter, numbers)
+        entry[1] = (value, first, last, head, units, new_total, counter, numbers)
     return LimitResult(
         condition=condition.name,
         limit=limit,
@@ -183,20 +187,20 @@ def _hit_window(
 
 
 def _covering_summary(
-    place: ConditionKeys, suffix: bytes, value: bytes | None, now: float
-) -> _Known:
+    keys: ConditionKeys, suffix: bytes, value: bytes | None, now: float
+) -> _SummaryFacts:
     """Returns the facts of a summary about the window that ends now, if it covers all of it."""
-    condition = place.condition
+    condition = keys.condition
     start, step = now - condition.window, condition.step
     first, last = int(start / step), int(now / step)
     if value is None or start <= 0 or first == last:
-        return _NOTHING
+        return _NO_FACTS
     summary = read_summary(value)
     if summary[0] > first or newest_of(summary) > last:
-        return _NOTHING
-    counter = place.stem_of(last) + suffix
+        return _NO_FACTS
+    counter = keys.stem_of(last) + suffix
     head, units = split_summary(value, summary, first - 1, last)
-    oldest = first - summary[1] + 2  # its place in the summary
+    oldest = first - summary[1] + 2  # its index in the summary
     if condition.is_strict or oldest < 2:
         total = sum(summary[oldest:] if oldest > 2 else summary[2:])
         return value, first, last, head, units, total, counter, None
@@ -216,49 +220,49 @@ def _window_estimate(condition: CompiledCondition, summary: tuple[int, ...], now
     """Returns the estimate of the window that ends now, from its summary."""
     start, step = now - condition.window, condition.step
     first = int(start / step)
-    oldest = first - summary[1] + 2  # its place in the summary
+    oldest = first - summary[1] + 2  # its index in the summary
     return weighted_sum(summary, oldest, (first + 1) * step - start, step)
 
 
-def _arrival_memory(place_and_suffix: tuple[ConditionKeys, bytes]) -> list[Any]:
+def _arrival_entry(keys_and_suffix: tuple[ConditionKeys, bytes]) -> list[Any]:
     """Returns the key of an entity's arrival time, and the value that was written last, parsed.
 
     Usually the next hit finds the same value, and need not parse it again.
     """
-    place, suffix = place_and_suffix
-    return [place.arrival_times + suffix, (b"", 0)]
+    keys, suffix = keys_and_suffix
+    return [keys.arrival_times + suffix, (b"", 0)]
 
 
-_arrival_memories: Final = of_spaces(
-    BoundedCache(_arrival_memory, entries=8_192, size_of=_size_of_memory)
+_arrival_entries: Final = of_spaces(
+    BoundedCache(_arrival_entry, entries=8_192, size_of=_entry_size)
 )
 
 
 def _hit_arrival_time(
-    tx: Transaction, place: ConditionKeys, suffix: bytes, amount: int, now: float
+    tx: Transaction, keys: ConditionKeys, suffix: bytes, amount: int, now: float
 ) -> LimitResult:
     """Tries a hit by its arrival time. Reads 1 key, writes 1. See `GcraState` for the numbers."""
-    condition = place.condition
-    memory = _arrival_memories[place, suffix]
-    key, (known, arrival) = memory
+    condition = keys.condition
+    entry = _arrival_entries[keys, suffix]
+    key, (known, arrival) = entry
     value = tx.get(key)
     if value is None or not amount:
-        return _decide(tx, place, _gcra_state(condition, key, now, value), amount)
+        return _decide(tx, keys, _gcra_state(condition, key, now, value), amount)
     if value != known:
         text, rate_text = value.split(None, 1)
-        if rate_text != condition.written_rate:
-            return _decide(tx, place, _gcra_state(condition, key, now, value), amount)
+        if rate_text != condition.stored_rate:
+            return _decide(tx, keys, _gcra_state(condition, key, now, value), amount)
         arrival = int(text)
     rate, interval, capacity = condition.rate, condition.interval, condition.capacity
     time = floor(now * 1_000_000 + 0.5) * rate  # inlines `microseconds`
     used = arrival - time if arrival > time else 0
     after = used + amount * interval
     if after > capacity * interval:
-        return _decide(tx, place, _gcra_state(condition, key, now, value), amount)
+        return _decide(tx, keys, _gcra_state(condition, key, now, value), amount)
     arrival = time + after
-    value = b"%d %b" % (arrival, condition.written_rate)
+    value = b"%d %b" % (arrival, condition.stored_rate)
     tx.put(key, value)
-    memory[1] = (value, arrival)
+    entry[1] = (value, arrival)
     prev_total = -(-used // interval)
     return LimitResult(
         condition=condition.name,
@@ -274,13 +278,15 @@ def _hit_arrival_time(
     )
 
 
-def _hit_any(
-    tx: Transaction, place: ConditionKeys, suffix: bytes, amount: int, now: float
+def _hit_general(
+    tx: Transaction, keys: ConditionKeys, suffix: bytes, amount: int, now: float
 ) -> LimitResult:
-    condition = place.condition
-    if condition.algorithm in WITH_BUCKETS and tx.get(place.spec) != condition.stored:
-        registry.store_spec(tx, place.keys, condition.name, condition.metric, condition.asks)
-    return _decide(tx, place, read_limit_state(tx, place, suffix, now), amount)
+    condition = keys.condition
+    if condition.algorithm in WITH_BUCKETS and tx.get(keys.spec) != condition.stored:
+        registry.store_spec(
+            tx, keys.prefix_keys, condition.name, condition.metric, condition.window_spec
+        )
+    return _decide(tx, keys, read_limit_state(tx, keys, suffix, now), amount)
 
 
 # --- all other hits ---------------------------------------------------------------------------
@@ -305,23 +311,23 @@ class LimitState(Protocol):
     def retry_after(self, amount: int) -> float | None: ...
 
 
-def read_limit_state(reader: Reader, place: ConditionKeys, suffix: bytes, now: float) -> LimitState:
-    condition = place.condition
+def read_limit_state(reader: Reader, keys: ConditionKeys, suffix: bytes, now: float) -> LimitState:
+    condition = keys.condition
     algorithm = condition.algorithm
     if algorithm in WITH_BUCKETS:
-        value = reader.get(place.summaries + suffix) if condition.is_summarized else None
-        return _window(reader, place, suffix, now, value)
+        value = reader.get(keys.summaries + suffix) if condition.is_summarized else None
+        return _window(reader, keys, suffix, now, value)
     if algorithm == "log":
-        return LogWindow(reader, place.logs + suffix, condition.limit, condition.window, now)
-    key = place.arrival_times + suffix
+        return LogWindow(reader, keys.logs + suffix, condition.limit, condition.window, now)
+    key = keys.arrival_times + suffix
     return _gcra_state(condition, key, now, reader.get(key))
 
 
 def _window(
-    reader: Reader, place: ConditionKeys, suffix: bytes, now: float, value: bytes | None
+    reader: Reader, keys: ConditionKeys, suffix: bytes, now: float, value: bytes | None
 ) -> LimitState:
-    kind = StrictWindow if place.condition.is_strict else EstimateWindow
-    return kind(reader, place, suffix, now, value)
+    kind = StrictWindow if keys.condition.is_strict else EstimateWindow
+    return kind(reader, keys, suffix, now, value)
 
 
 def _gcra_state(
@@ -330,8 +336,8 @@ def _gcra_state(
     return GcraState(key, condition.limit, condition.window, condition.capacity, now, value)
 
 
-def _decide(tx: Transaction, place: ConditionKeys, state: LimitState, amount: int) -> LimitResult:
-    condition = place.condition
+def _decide(tx: Transaction, keys: ConditionKeys, state: LimitState, amount: int) -> LimitResult:
+    condition = keys.condition
     prev_total = state.prev_total
     allowed = state.admits(amount)
     if allowed:

@@ -110,7 +110,7 @@ class LimitsPackageWindows:
         def work(tx: Transaction) -> None:
             keys = keys_of(tx.space, _PREFIX)
             tx.delete(keys.fixed_window(name))
-            tx.clear(*prefix_range(keys.of_entity(LOGS, _MOVING, _suffix(name))))
+            tx.clear(*prefix_range(keys.entity_key(LOGS, _MOVING, _suffix(name))))
 
         self._runner.transact(work)
 
@@ -167,7 +167,7 @@ def _fixed(reader: Reader, name: str, window: float = 0.0) -> FixedWindow | None
 
 def _log(reader: Reader, name: str, limit: int, window: float) -> LogWindow:
     keys = keys_of(reader.space, _PREFIX)
-    stem = keys.of_entity(LOGS, _MOVING, _suffix(name))
+    stem = keys.entity_key(LOGS, _MOVING, _suffix(name))
     return LogWindow(reader, stem, limit, window, reader.now)
 
 

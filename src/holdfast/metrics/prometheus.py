@@ -17,10 +17,10 @@ OPENMETRICS: Final = "application/openmetrics-text; version=1.0.0; charset=utf-8
 
 _NOT_IN_NAMES: Final = re.compile(r"[^a-zA-Z0-9_:]")
 _LABEL_NAME: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
-_TAKEN_LABELS: Final = ("scope", "window", "quantile")
+_RESERVED_LABELS: Final = ("scope", "window", "quantile")
 
 
-# What the names of a family's lines may end in, beside the name itself.
+# The endings that the names of a family's lines may have, beside none.
 _SUFFIXES: Final = {
     "counter": ("_total", "_created"),
     "gauge": (),
@@ -32,7 +32,7 @@ Labels: TypeAlias = tuple[tuple[str, str], ...]
 
 
 class Sample(NamedTuple):
-    """One line: what follows the family's name, the labels, the value."""
+    """One line: the ending of its name after the family's, the labels, the value."""
 
     suffix: str
     labels: Labels
@@ -63,7 +63,7 @@ class ExpositionPage:
         self._closed: set[str] = set()
 
     def close_families(self) -> None:
-        """Takes no further series into the families that are there."""
+        """Refuses further series for the families that were added so far."""
         self._closed = set(self.families)
 
     def add(self, family: Family) -> int:
@@ -100,7 +100,7 @@ NO_ENTITY: Final[Scoped] = ("local", ())
 def entities_of(
     reader: Reader, keys: Keys, family: int, name: str
 ) -> Iterator[tuple[Scoped, bytes]]:
-    begin, end = keys.of_all(family, name)
+    begin, end = keys.entity_range(family, name)
     for key, value in reader.scan(begin, end):
         scope, components = unpack(key, len(begin))
         yield (scope, components), value
@@ -124,7 +124,7 @@ def metric_name(parts: Iterable[str]) -> str:
 
 
 def labels(scope: int | str, components: Sequence[str]) -> Labels:
-    """Returns the labels of an entity: names and values in turn if they look so, else one label.
+    """Returns the labels of an entity: alternating names and values, or one label.
 
     >>> labels("local", ["user_id", "1"])
     (('scope', 'local'), ('user_id', '1'))
@@ -138,7 +138,7 @@ def labels(scope: int | str, components: Sequence[str]) -> Labels:
     if (
         len(names) == len(values)
         and len(set(names)) == len(names)
-        and all(_LABEL_NAME.fullmatch(name) and name not in _TAKEN_LABELS for name in names)
+        and all(_LABEL_NAME.fullmatch(name) and name not in _RESERVED_LABELS for name in names)
         and not any(name.startswith("__") for name in names)  # those are the scraper's own
     ):
         return (first, *zip(names, values, strict=True))

@@ -25,7 +25,7 @@ from holdfast.metrics.totals import (
 
 N = TypeVar("N", int, float)
 K = TypeVar("K")
-ConditionKeys = tuple[str, EntityKey, str]  # metric, entity, sequence
+CounterName = tuple[str, EntityKey, str]  # metric, entity, sequence
 View = Callable[[], AbstractContextManager[EngineReader]]
 
 
@@ -38,7 +38,7 @@ class RatePromise(Generic[N]):
         self._metric.require_type(name, COUNTER)
         self._asked = asked
         self._span = span_of(self._metric, asked, reader.now(), reader.future)
-        self._place: ConditionKeys = (name, entity, self._span.sequence.name)
+        self._counter: CounterName = (name, entity, self._span.sequence.name)
         self._now = reader.now()
         self._total: Any = None
         self._exact = True
@@ -46,7 +46,7 @@ class RatePromise(Generic[N]):
     def total(self) -> N:
         """Returns an integer if the resolution is one, else a float."""
         if self._total is None:
-            counts = self._reader.counts(self._place, self._span)
+            counts = self._reader.counts(self._counter, self._span)
             self._total, self._exact = total_of(self._metric, counts, self._span, self._now)
         total: N = self._total
         return total
@@ -159,8 +159,8 @@ class Reader(PromiseReads):
         self._namespace = namespace
         self._clock = clock
         self._now: float | None = None
-        self._found: dict[ConditionKeys, dict[int, int]] = {}
-        self._asked: list[tuple[ConditionKeys, Span, float]] = []  # with the time they speak of
+        self._found: dict[CounterName, dict[int, int]] = {}
+        self._asked: list[tuple[CounterName, Span, float]] = []  # each with its time
 
     # --- time ---------------------------------------------------------------------------------
 
@@ -191,7 +191,7 @@ class Reader(PromiseReads):
     def get_rate(self, metric: str, entity: EntityLike, asked: TimeRange) -> RatePromise[Any]:
         """Returns a promise of the rate over a range. Reads nothing yet."""
         promise: RatePromise[Any] = RatePromise(self, metric, as_entity(entity), asked)
-        self._asked.append((promise._place, promise._span, promise._now))
+        self._asked.append((promise._counter, promise._span, promise._now))
         return promise
 
     def get_rates(
@@ -219,7 +219,7 @@ class Reader(PromiseReads):
                     if value is not None:
                         found[bucket] = read_counter(value)
 
-    def counts(self, place: ConditionKeys, span: Span) -> dict[int, int]:
+    def counts(self, place: CounterName, span: Span) -> dict[int, int]:
         """Returns the counts of a promise's buckets, ascending; fetches them if needed."""
         self.fetch()
         found = self._found.get(place, {})

@@ -306,12 +306,12 @@ class BatchResult(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def failed(self) -> dict[int, LimitResult]:
         """The results of denied operations, by position."""
-        return {place: found for place, found in enumerate(self.results) if not found.allowed}
+        return {position: found for position, found in enumerate(self.results) if not found.allowed}
 
     @property
     def passed(self) -> dict[int, LimitResult]:
         """The results of allowed operations, by position. In a denied batch none is counted."""
-        return {place: found for place, found in enumerate(self.results) if found.allowed}
+        return {position: found for position, found in enumerate(self.results) if found.allowed}
 
 
 class NamedBatchResult(msgspec.Struct, frozen=True, kw_only=True):

@@ -130,25 +130,25 @@ def every_spec(reader: Reader) -> list[tuple[Keys, str, StoredSpec]]:
     return found
 
 
-def is_settled(
+def are_stored(
     reader: Reader, keys: Keys, metrics: Mapping[str, Metric], on_conflict: OnConflict
 ) -> bool:
     """Returns whether nothing has to be written to use `metrics`. Raises if one is refused.
 
     Reads 1 key for each.
     """
-    settled = [
-        _settle(reader.get(keys.spec(name)), name, metric, None, on_conflict) is None
+    unchanged = [
+        _reconcile(reader.get(keys.spec(name)), name, metric, None, on_conflict) is None
         for name, metric in metrics.items()
     ]
-    return all(settled)
+    return all(unchanged)
 
 
 def define(
     tx: Transaction, keys: Keys, metrics: Mapping[str, Metric], on_conflict: OnConflict = "refuse"
 ) -> None:
     """Stores the specs that are new or have changed. Reads 1 key for each, writes at most 2."""
-    if is_settled(tx, keys, metrics, on_conflict):  # and none is refused after others were stored
+    if are_stored(tx, keys, metrics, on_conflict):  # and none is refused after others were stored
         return
     for name, metric in metrics.items():
         store_spec(tx, keys, name, metric, None, on_conflict)
@@ -162,12 +162,15 @@ def store_spec(
     window: Window | None,
     on_conflict: OnConflict = "refuse",
 ) -> None:
-    """Settles one spec with what is stored. Reads 1 key, writes 2 if it is new, 1 if it changed."""
+    """Stores one spec if it differs from the stored one.
+
+    Reads 1 key, writes 2 if it is new, 1 if it changed.
+    """
     value = tx.get(keys.spec(name))
-    settled = _settle(value, name, metric, window, on_conflict)
-    if settled is None:
+    change = _reconcile(value, name, metric, window, on_conflict)
+    if change is None:
         return
-    new, discards = settled
+    new, discards = change
     if discards:
         discard(tx, keys, name)
     if value is None:
@@ -177,13 +180,13 @@ def store_spec(
 
 def check_window(value: bytes | None, name: str, metric: Metric, window: Window) -> None:
     """Raises if a condition contradicts what is stored; for reads, which store nothing."""
-    _settle(value, name, metric, window, "refuse")
+    _reconcile(value, name, metric, window, "refuse")
 
 
 def discard(tx: Transaction, keys: Keys, name: str) -> None:
     """Deletes everything stored about a metric except its spec."""
     for family in _FAMILIES_OF_A_METRIC:
-        tx.clear(*keys.of_all(family, name))
+        tx.clear(*keys.entity_range(family, name))
 
 
 def schedule_sweep(tx: Transaction, keys: Keys, name: str, at: float) -> None:
@@ -203,10 +206,13 @@ def all_sequences(stored: StoredSpec) -> tuple[Sequence, ...]:
 # --- drift ------------------------------------------------------------------------------------
 
 
-def _settle(
+def _reconcile(
     value: bytes | None, name: str, metric: Metric, window: Window | None, on_conflict: OnConflict
 ) -> tuple[StoredSpec, bool] | None:
-    """Returns the spec to store and whether buckets must go first; None if nothing changes."""
+    """Returns the spec to store, and whether stored data must be deleted first.
+
+    Returns None if nothing changes.
+    """
     if on_conflict not in ("refuse", "discard"):
         raise BadInput(f"on_conflict must be 'refuse' or 'discard', not {shown(on_conflict)}")
     if value is None:
@@ -257,7 +263,7 @@ def _with_metric(stored: StoredSpec, metric: Metric) -> StoredSpec:
 
 
 def _with_window(stored: StoredSpec, metric: Metric, window: Window) -> StoredSpec:
-    """Returns a metric that was defined otherwise, with a sequence that covers the window."""
+    """Returns the stored spec, with a sequence that covers the window of a condition."""
     [wanted] = metric.sequences
     kept = [found for found in stored.metric.sequences if not _is_shorter_lived(found, wanted)]
     if all(found.name != wanted.name for found in kept):

@@ -30,7 +30,7 @@ def value_of(bin_number: int, accuracy: float) -> float:
     try:
         return 2 * (float(gamma**bin_number) / (gamma + 1))  # doubled last: it might not fit
     except OverflowError:
-        return math.inf  # the bin of the largest doubles; who asks cuts it to the highest value
+        return math.inf  # the bin of the largest doubles; `quantile` limits it to the highest value
 
 
 def with_value(
@@ -109,7 +109,7 @@ def _added(bins: dict[int, int], more: dict[int, int], max_bins: int) -> dict[in
     if len(found) > max_bins:
         numbers = sorted(found)
         kept = len(found) - max_bins
-        for number in numbers[:kept]:  # the lowest give up their accuracy first
+        for number in numbers[:kept]:  # the lowest bins are merged, and lose accuracy, first
             found[numbers[kept]] += found.pop(number)
     return found
 

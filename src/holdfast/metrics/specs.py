@@ -75,7 +75,7 @@ def normalize_metric(name: str, spec: Any) -> Metric:
 
 
 def listed(given: Any, what: str) -> list[Any]:
-    """Returns `given` as a list; raises for anything else, and names it."""
+    """Returns `given` as a list; raises an error about `what` if it is not a list."""
     if type(given) is list:
         return given.copy()
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):

@@ -70,7 +70,7 @@ class StoreMetrics(_PerCall):
         """Returns a writer that buffers in memory; every flush is one transaction."""
         return Writer(
             self,
-            self._settled(specs, prefix, on_conflict),
+            self._defined(specs, prefix, on_conflict),
             **self._bound(prefix, namespace),
         )
 
@@ -87,7 +87,7 @@ class StoreMetrics(_PerCall):
         """Returns a reader; all its open promises are fetched in one view."""
         return Reader(
             self._runner.view,
-            self._settled(specs, prefix, on_conflict),
+            self._defined(specs, prefix, on_conflict),
             **self._bound(prefix, namespace),
             future=future,
         )
@@ -109,12 +109,12 @@ class StoreMetrics(_PerCall):
         bound = self._bound(prefix, namespace)
         with self._runner.view() as view:
             keys = keys_of(view.space, bound["prefix"])
-            settled = admission.has_all_specs(view, keys, plan)
-        if not settled:
+            are_stored = admission.has_all_specs(view, keys, plan)
+        if not are_stored:
             self._runner.transact(lambda tx: admission.store_all_specs(tx, keys, plan, on_conflict))
         hits = SingleHits(self._runner.transact, keys, plan, bound["namespace"])
         return Limiter(
-            _StoreLimits(self, self._runner), plan, **bound, sleep=sleep, try_one=hits.try_incr
+            _StoreBackend(self, self._runner), plan, **bound, sleep=sleep, try_one=hits.try_incr
         )
 
     def _bound(self, prefix: Prefix, namespace: str) -> dict[str, Any]:
@@ -122,20 +122,20 @@ class StoreMetrics(_PerCall):
         found = self._scope.arguments(prefix, namespace)
         return {**found, "clock": self._runner.read_clock}
 
-    def _settled(self, specs: Specs, prefix: Prefix, on_conflict: OnConflict) -> dict[str, Metric]:
+    def _defined(self, specs: Specs, prefix: Prefix, on_conflict: OnConflict) -> dict[str, Metric]:
         """Returns the metrics of `specs`; if all are stored, it takes a view, not a transaction."""
         metrics = normalize(specs)
         named = self._bound(prefix, NAMESPACE)["prefix"]
         with self._runner.view() as view:
             keys = keys_of(view.space, named)
-            is_settled = registry.is_settled(view, keys, metrics, on_conflict)
-        if not is_settled:
+            are_stored = registry.are_stored(view, keys, metrics, on_conflict)
+        if not are_stored:
             self.define(specs, on_conflict, prefix=named)
         return metrics
 
 
-class _StoreLimits:
-    """The store as a limiter uses it: the plan is compiled and the prefix checked."""
+class _StoreBackend:
+    """Runs a limiter's operations on a store; its plan is compiled and its prefix checked."""
 
     def __init__(self, metrics: StoreMetrics, runner: Runner) -> None:
         self._runner = runner

@@ -1,4 +1,4 @@
-"""`throttle`: GCRA with the arguments and the reply of redis-cell."""
+"""`throttle`: GCRA with the arguments and the reply of redis-state."""
 
 import math
 from typing import Any
@@ -24,27 +24,27 @@ def throttle(
     period: Any,
     quantity: Any,
 ) -> list[int]:
-    """Returns the five integers of redis-cell. Reads 1 key, writes 1."""
+    """Returns the five integers of redis-state. Reads 1 key, writes 1."""
     _check("max_burst", max_burst, 0, MAX_LIMIT - 1)
     _check("count", count, 1, MAX_LIMIT)
     _check("period", period, 1, int(MAX_SECONDS))
     _check("quantity", quantity, 0, MAX_LIMIT)
-    place = throttle_key(keys, suffix_of(LocalEntityKey([key]), namespace))
-    cell = GcraState(place, count, period, max_burst + 1, now, tx.get(place))
-    allowed = cell.admits(quantity)
+    stored_at = throttle_key(keys, suffix_of(LocalEntityKey([key]), namespace))
+    state = GcraState(stored_at, count, period, max_burst + 1, now, tx.get(stored_at))
+    allowed = state.admits(quantity)
     wait = -1
     if allowed:
-        cell.charge(tx, quantity)
+        state.charge(tx, quantity)
     else:
-        retry = cell.retry_after(quantity)
+        retry = state.retry_after(quantity)
         wait = -1 if retry is None else _whole(retry)
     counted = quantity if allowed else 0
     return [
         0 if allowed else 1,
-        cell.limit,
-        cell.remaining(counted),
+        state.limit,
+        state.remaining(counted),
         wait,
-        _whole(cell.reset_after()),
+        _whole(state.reset_after()),
     ]
 
 

@@ -1,4 +1,4 @@
-"""The entities of a metric with the highest totals, and the totals of all of them."""
+"""The entities of a metric with the highest totals."""
 
 from typing import Any
 

@@ -68,7 +68,7 @@ def newest_of(summary: tuple[int, ...]) -> int:
 def drop_expired_summary(tx: Transaction, keys: Keys, name: str, key: bytes, stem: bytes) -> None:
     """Deletes the summary whose newest counter is at `key` below `stem`. Reads 1 key."""
     bucket = unpack(key, len(stem))[0]
-    place = keys.of_entity(WINDOW_SUMMARIES, name, key[len(stem) + len(pack_int(bucket)) :])
-    value = tx.get(place)
+    summary_key = keys.entity_key(WINDOW_SUMMARIES, name, key[len(stem) + len(pack_int(bucket)) :])
+    value = tx.get(summary_key)
     if value is not None and newest_of(read_summary(value)) <= bucket:
-        tx.delete(place)
+        tx.delete(summary_key)

@@ -15,7 +15,7 @@ from holdfast.metrics.rounding import units_of
 from holdfast.metrics.specs import known_metric
 from holdfast.metrics.totals import check_time
 
-# Units times a fraction, divided by it again, are the same units: up to here.
+# Up to so many, units * resolution / resolution are the same units again.
 _EXACT_UNITS: Final = 10**15
 
 
@@ -39,7 +39,7 @@ class _Sum:
         self.begin = begin
         self.end = end
         self.units = units
-        self.max_units = max_units  # more could not be told from their value again
+        self.max_units = max_units  # with more, value / resolution need not be the same units
 
 
 class Writer:
@@ -86,7 +86,7 @@ class Writer:
         at = self._clock()
         held = self._sums.get((metric, entity)) if isinstance(metric, str) else None
         if held is None or not held.begin <= at < held.end:
-            self._begin_sum_elsewhere(metric, entity, value, at)
+            self._begin_sum(metric, entity, value, at)
             return
         spec = self._metrics[metric]
         if type(value) is int and spec.resolution == 1 and 0 <= value <= MAX_UNITS:
@@ -98,21 +98,21 @@ class Writer:
             if self._sums.get((metric, entity)) is held and held.units + units <= held.max_units:
                 held.units += units
                 return
-        self._begin_sum_elsewhere(metric, entity, value, at)
+        self._begin_sum(metric, entity, value, at)
 
     def set(self, metric: str, entity: EntityLike = None, value: Number = 0) -> None:
         """Sets a gauge to a value."""
-        self._keep(metric, entity, value, "set")
+        self._buffer(metric, entity, value, "set")
 
     def add(self, metric: str, entity: EntityLike = None, delta: Number = 1) -> None:
         """Moves a gauge by `delta` from the value that it has at the flush."""
-        self._keep(metric, entity, delta, "add")
+        self._buffer(metric, entity, delta, "add")
 
     def record(
         self, metric: str, entity: EntityLike = None, value: Number = 0, count: int = 1
     ) -> None:
         """Records that a value of a distribution occurred `count` times."""
-        self._keep(metric, entity, value, "record", count)
+        self._buffer(metric, entity, value, "record", count)
 
     def flush(self) -> None:
         """Stores the buffer in one transaction; if that fails, everything stays buffered.
@@ -121,9 +121,9 @@ class Writer:
         may have been stored, and are not stored twice.
         """
         with self._lock:
-            writes = self._writes + self._settled_sums()
+            writes = self._writes + self._writes_of_sums()
             held = self._keys
-            self._empty()
+            self._clear()
         if not writes:
             return
         try:
@@ -139,7 +139,7 @@ class Writer:
     def discard(self) -> None:
         """Discards the buffer without storing it."""
         with self._lock:
-            self._empty()
+            self._clear()
 
     def reset_all(self, entities: Iterable[EntityLike] = (None,)) -> None:
         """Empties the buffer and deletes all stored buckets of `entities`, in all metrics."""
@@ -180,8 +180,8 @@ class Writer:
 
     # --- the buffer ---------------------------------------------------------------------------
 
-    def _begin_sum_elsewhere(self, name: str, entity: EntityKey, value: Number, at: float) -> None:
-        """Begins the sum of another bucket, and keeps that of the last one for the flush."""
+    def _begin_sum(self, name: str, entity: EntityKey, value: Number, at: float) -> None:
+        """Begins the sum of another bucket; the sum of the previous one is kept for the flush."""
         metric = known_metric(self._metrics, name)
         find_operation(name, metric, "incr")
         units = units_of(value, metric.resolution)
@@ -193,14 +193,16 @@ class Writer:
             else:
                 held = self._sums.pop((name, entity), None)
                 if held is not None:
-                    self._writes.append(self._settled((name, entity), held))
+                    self._writes.append(self._write_of((name, entity), held))
                 self._sums[name, entity] = _Sum(at, begin, end, units, max_units)
             self._keys += len(metric.sequences)
             is_full = self._keys >= MAX_WRITER_KEYS
         if is_full:
             self.flush()
 
-    def _keep(self, name: str, entity: EntityLike, value: Number, op: Any, count: int = 1) -> None:
+    def _buffer(
+        self, name: str, entity: EntityLike, value: Number, op: Any, count: int = 1
+    ) -> None:
         metric = known_metric(self._metrics, name)
         find_operation(name, metric, op).check(metric, value, count)
         write = Write(
@@ -218,15 +220,15 @@ class Writer:
         if is_full:
             self.flush()
 
-    def _settled_sums(self) -> list[Write]:
-        return [self._settled(place, held) for place, held in self._sums.items()]
+    def _writes_of_sums(self) -> list[Write]:
+        return [self._write_of(key, held) for key, held in self._sums.items()]
 
-    def _settled(self, place: tuple[str, EntityKey], held: _Sum) -> Write:
-        name, entity = place
+    def _write_of(self, key: tuple[str, EntityKey], held: _Sum) -> Write:
+        name, entity = key
         value = held.units * self._metrics[name].resolution
         return Write(metric=name, entity=entity, value=value, at=held.at)
 
-    def _empty(self) -> None:
+    def _clear(self) -> None:
         self._sums = {}
         self._writes = []
         self._keys = 0

@@ -25,13 +25,15 @@ def write_all(
 ) -> int:
     """Makes all writes, or none. Reads 1 key for each metric, and costs what each write does."""
     known: dict[str, Any] = {}
-    made = [_prepared(tx, keys, namespace, write, now, known) for write in listed(writes, "writes")]
-    for make in made:
-        make()
-    return len(made)
+    prepared = [
+        _prepare(tx, keys, namespace, write, now, known) for write in listed(writes, "writes")
+    ]
+    for write in prepared:
+        write()
+    return len(prepared)
 
 
-def _prepared(
+def _prepare(
     tx: Transaction,
     keys: Keys,
     namespace: str,
@@ -74,9 +76,9 @@ def incr_one(
     counter.add(tx, suffix_of(entity, namespace), value, at)
 
 
-def _counter_of(place: tuple[Keys, str, bytes]) -> Counter:
+def _counter_of(arguments: tuple[Keys, str, bytes]) -> Counter:
     """Returns the counter of a stored spec; cached, since most increments use the same few."""
-    keys, name, spec = place
+    keys, name, spec = arguments
     stored = decode_spec(spec)
     find_operation(name, stored.metric, "incr")
     return Counter(keys, name, stored)
@@ -86,7 +88,7 @@ _counters: Final = of_spaces(
     BoundedCache(
         _counter_of,
         entries=4_096,
-        size_of=lambda place: len(place[0].spec(place[1])) + len(place[2]),
+        size_of=lambda key: len(key[0].spec(key[1])) + len(key[2]),
     )
 )
 

@@ -62,7 +62,7 @@ from holdfast.server.recorder import Recorder
 from holdfast.server.subscribers import Subscribers
 from holdfast.server.turn_view import TurnView
 from holdfast.server.write_groups import WriteGroups
-from holdfast.spaces import DIRECTORY, NOWHERE, SPACE_CREATED, SPACE_DROPPED
+from holdfast.spaces import DIRECTORY, NO_SPACE, SPACE_CREATED, SPACE_DROPPED
 from holdfast.store import Space, Step, Store, Tx, View, short_view
 from holdfast.tables import EVERY_DOMAIN
 from holdfast.users import USERS_CHANGED
@@ -152,7 +152,7 @@ class Dispatcher:
         if found is None:
             open_space = partial(self.store.space, name, create=False)
             found = await self._loop.run_in_executor(self._directory, open_space)
-            if found.prefix != NOWHERE:  # reads of invented names would evict the spaces that exist
+            if found.prefix != NO_SPACE:  # reads of invented names would evict existing spaces
                 self._keep(found)
         return found
 
@@ -163,7 +163,7 @@ class Dispatcher:
 
     async def created(self, space: Space) -> None:
         """Creates a space, for a caller that is about to wait for writes to it."""
-        if space.prefix == NOWHERE:
+        if space.prefix == NO_SPACE:
             await self._loop.run_in_executor(self._directory, space.create)
 
     def listen(
@@ -182,7 +182,7 @@ class Dispatcher:
 
         ends.append(self.notice_feed.listen(on_notice, space=DIRECTORY, topic_prefix=SPACE_CREATED))
         # Notices of the write that creates the space are kept until `begin` has been called.
-        keep = self.notice_feed.listen(lambda notice: None, space=NOWHERE)
+        keep = self.notice_feed.listen(lambda notice: None, space=NO_SPACE)
 
         def leave() -> None:
             keep()
@@ -363,7 +363,7 @@ class Dispatcher:
             raise
         finally:
             del outcome  # the error refers to this frame, which must not refer to the error
-        if space.is_new and space.name not in self._spaces and space.prefix != NOWHERE:
+        if space.is_new and space.name not in self._spaces and space.prefix != NO_SPACE:
             self._keep(space)
         return result
 
@@ -403,7 +403,7 @@ class Dispatcher:
 
     def take_written(self) -> set[bytes]:
         """Returns the prefixes of the spaces that were written to since the last call."""
-        return {space.prefix for space in self.write_groups.take_written()} - {NOWHERE}
+        return {space.prefix for space in self.write_groups.take_written()} - {NO_SPACE}
 
     # --- waits -----------------------------------------------------------------------------------
 

@@ -252,7 +252,7 @@ def _with_extended_json(value: Any) -> Any:
 
 
 def _entity_as_extended_json(entity: Entity) -> Entity:
-    if extended_json.written_as_they_are(map(type, entity.properties.values())):
+    if extended_json.are_json_types(map(type, entity.properties.values())):
         return entity
     written = extended_json.write_properties(entity.properties)
     return Entity(entity.id, written, entity.ttl, entity.version)

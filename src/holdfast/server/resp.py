@@ -133,7 +133,7 @@ class RespConnection(asyncio.Protocol):
         session, turns = self.session, self._turns
         if session.batch is not None or turns.is_over():
             return False
-        words = wire.read_only(data)
+        words = wire.read_single_command(data)
         if words is None:
             return False
         self.last_received = turns.now
@@ -307,7 +307,7 @@ class RespConnection(asyncio.Protocol):
                 self._awaits_login = False
                 self._turns.put(self._parse_on, self.session.address)
         elif self.reader.error is not None:
-            self._answer_and_close(wire.last_words(self.reader.error))
+            self._answer_and_close(wire.closing_reply(self.reader.error))
         elif self._closing:
             self._transport.close()
         else:

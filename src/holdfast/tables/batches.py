@@ -31,25 +31,26 @@ def run(
         try:
             steps.append(_prepare(tx, writers, operation, make_version))
         except TableError as error:
-            raise _about(number, error) from None
+            raise _with_number(number, error) from None
     for number, (writer, step) in enumerate(steps):
         try:
             if step.has_condition and not _is_met(writer, step):
                 return BatchResult(applied=False, failed=number)
         except TableError as error:
-            raise _about(number, error) from None
+            raise _with_number(number, error) from None
     results: list[StepResult] = []
+    deleted = deletes.DeletedRows()
     for writer, step in steps:
         if isinstance(step, CheckedPut):
             results.append(StepResult(tid=puts.write(writer, step)))
         else:
-            results.append(StepResult(count=deletes.apply(writer, step).count))
+            results.append(StepResult(count=deletes.apply(writer, step, deleted).count))
     for writer in writers.values():
         writer.finish()
     return BatchResult(applied=True, results=results)
 
 
-def _about(number: int, error: TableError) -> TableError:
+def _with_number(number: int, error: TableError) -> TableError:
     error.message = f"operation {number}: {error.message}"
     return error
 
@@ -65,7 +66,7 @@ def _prepare(
         raise _malformed(operation)
     table = operation.get("table")
     if not isinstance(table, str):
-        raise InvalidTableRequest("an operation names its table")
+        raise InvalidTableRequest("an operation must name its table")
     writer = writers.get(table)
     if writer is None:
         writer = writers[table] = RowWriter(tx, catalogue.find_to_write(tx, table))

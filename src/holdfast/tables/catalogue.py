@@ -21,30 +21,30 @@ from holdfast.tables.plan import TablePlan, encode_record, plan_of
 from holdfast.tables.records import CreateResult, DefaultRecord, Facts, TableRecord
 from holdfast.tables.schema import Schema, normalise
 
-_NO_NUMBER = 0  # of a table that is there by default only: nothing is stored under it
+_NO_NUMBER = 0  # the number of a table that exists only by default: it has no rows
 
 
 def find(reader: Reader, table: str) -> TablePlan:
     """Returns the plan of a table, its own in this space or the default's. Reads 1 key."""
     if type(table) is str:
         try:
-            place = _cached_plans[reader.space, table]
-            value = reader.get(place.key)
-            record, plan = place.found
+            cached = _cached_plans[reader.space, table]
+            value = reader.get(cached.key)
+            record, plan = cached.found
             if value == record and plan is not None:
                 return plan
-            value = value or _by_default(reader, table)
+            value = value or _default_record(reader, table)
         except UnsupportedPart:
             value = None
         if value is not None:
             plan = plan_of(value)
-            place.found = value, plan
+            cached.found = value, plan
             return plan
     raise not_found(table, reader)
 
 
 class _CachedPlan:
-    """The key of a table's record, and the record and plan that were found there last.
+    """The key of a table's record, and the record and plan that were last read there.
 
     Comparing the record costs less than finding it in the cache of all plans.
     """
@@ -75,7 +75,7 @@ def not_found(table: str, reader: Reader | None = None) -> TableNotFound:
 
 
 def find_to_write(tx: Transaction, table: str) -> TablePlan:
-    """Like `find`, for writes: a table that exists by default gets its own record."""
+    """Returns the plan of a table for writes: one that exists by default gets its own record."""
     plan = find(tx, table)
     if plan.number != _NO_NUMBER:
         return plan
@@ -86,7 +86,7 @@ def find_to_write(tx: Transaction, table: str) -> TablePlan:
 def create(tx: Transaction, submitted: Any, table: str | None = None) -> CreateResult:
     """Creates a table, or migrates an existing one to the submitted schema."""
     name = name_in(submitted, table)
-    schema, warnings = normalise(name, submitted, before=_schema_now(tx, name))
+    schema, warnings = normalise(name, submitted, before=_current_schema(tx, name))
     changed, record = _create_or_migrate(tx, name, schema)
     warnings += plan_of(encode_record(record)).warnings
     return CreateResult(
@@ -118,7 +118,7 @@ def drop(tx: Transaction, table: str) -> bool:
         return False
     had_default = tx.get(keys.default(table)) is not None
     if had_default:
-        tx.put(keys.mark(table), b"")
+        tx.put(keys.no_default(table), b"")
     if value is None:
         return False
     number = plan_of(value).number
@@ -139,7 +139,7 @@ def names(reader: Reader, *, after: str | None, limit: int) -> list[str]:
             begin = prefix_range(prefix + pack(after))[1]
         listed = (str(unpack(key, len(prefix))[0]) for key, _ in reader.scan(begin, end))
         if prefix is keys.defaults:
-            listed = (name for name in listed if reader.get(keys.mark(name)) is None)
+            listed = (name for name in listed if reader.get(keys.no_default(name)) is None)
         found.update(islice(listed, min(limit, sys.maxsize)))
     return sorted(found, key=str.encode)[:limit]
 
@@ -168,37 +168,37 @@ def check_default(reader: Reader, table: str, schema: Schema) -> None:
 
 
 def adopt_default(tx: Transaction, table: str, schema: Schema) -> None:
-    """Migrates the table of this space, if it has one, and remembers the default."""
+    """Migrates the table of this space, if it has one, and stores the default."""
     keys = keys_of(tx.space)
     value = tx.get(keys.table(table))
     if value is not None:
         _migrate(tx, table, plan_of(value), schema)
-    remember_default(tx, table, schema)
+    store_default(tx, table, schema)
 
 
-def remember_default(tx: Transaction, table: str, schema: Schema) -> None:
+def store_default(tx: Transaction, table: str, schema: Schema) -> None:
     """Makes `schema` the default of this space, whether or not it has its own table."""
     keys = keys_of(tx.space)
     tx.put(keys.default(table), _encode(DefaultRecord(schema=msgspec.json.encode(schema))))
-    tx.delete(keys.mark(table))
+    tx.delete(keys.no_default(table))
 
 
 def forget_default(tx: Transaction, table: str) -> None:
-    """Drops the table of this space, its default, and the mark that hides the default."""
+    """Drops the table of this space, its default, and the record that hides the default."""
     keys = keys_of(tx.space)
     tx.delete(keys.default(table))
     drop(tx, table)
-    tx.delete(keys.mark(table))
+    tx.delete(keys.no_default(table))
 
 
-# --- within --------------------------------------------------------------------------------------
+# --- internals -----------------------------------------------------------------------------------
 
 
-def _by_default(reader: Reader, table: str) -> bytes | None:
-    """Returns the record that a table has by default: the same as its own, but without a number."""
+def _default_record(reader: Reader, table: str) -> bytes | None:
+    """Returns the record of a table that exists by default: as its own, but without a number."""
     keys = keys_of(reader.space)
     value = reader.get(keys.default(table))
-    if value is None or reader.get(keys.mark(table)) is not None:
+    if value is None or reader.get(keys.no_default(table)) is not None:
         return None
     default = msgspec.msgpack.decode(value, type=DefaultRecord)
     if default.is_template:
@@ -206,7 +206,7 @@ def _by_default(reader: Reader, table: str) -> bytes | None:
     return encode_record(first_record(msgspec.json.decode(default.schema), _NO_NUMBER))
 
 
-def _schema_now(reader: Reader, table: str) -> Schema | None:
+def _current_schema(reader: Reader, table: str) -> Schema | None:
     """Returns the schema of a table, its own or the default; None if there is no such table."""
     try:
         return find(reader, table).schema
@@ -219,8 +219,8 @@ def _create_or_migrate(tx: Transaction, table: str, schema: Schema) -> tuple[boo
     value = tx.get(keys.table(table))
     if value is not None:
         return _migrate(tx, table, plan_of(value), schema)
-    by_default = _by_default(tx, table)
-    tx.delete(keys.mark(table))
+    by_default = _default_record(tx, table)
+    tx.delete(keys.no_default(table))
     changed = True
     if by_default is not None:
         default = plan_of(by_default).schema

@@ -92,8 +92,8 @@ def expand(code: int, stored: bytes) -> bytes:
 
 
 def count_expanded(reader: Reader, size: int) -> None:
-    """Counts the bytes that a value was expanded to, if `reader` limits what is read: a few stored
-    kilobytes may be a page of megabytes."""
+    """Counts the bytes of an expanded value, if `reader` limits the bytes that are read: a few
+    stored kilobytes may expand to megabytes."""
     spend = getattr(reader, "spend", None)
     if spend is not None:
         spend(size)
@@ -126,9 +126,14 @@ def _find(code: int) -> Codec | None:
     except ImportError:
         return None
     if code == LZ4:
-        return Codec(_with_size(cramjam.lz4.compress_block), _whole(cramjam.lz4.decompress_block))
+        return Codec(
+            _with_size(cramjam.lz4.compress_block), _returning_bytes(cramjam.lz4.decompress_block)
+        )
     if code == SNAPPY:
-        return Codec(_whole(cramjam.snappy.compress_raw), _whole(cramjam.snappy.decompress_raw))
+        return Codec(
+            _returning_bytes(cramjam.snappy.compress_raw),
+            _returning_bytes(cramjam.snappy.decompress_raw),
+        )
     return None
 
 
@@ -136,5 +141,5 @@ def _with_size(compress_block: Callable[..., Any]) -> Callable[[bytes], bytes]:
     return lambda body: bytes(compress_block(body, store_size=True))
 
 
-def _whole(convert: Callable[[bytes], Any]) -> Callable[[bytes], bytes]:
+def _returning_bytes(convert: Callable[[bytes], Any]) -> Callable[[bytes], bytes]:
     return lambda data: bytes(convert(data))

@@ -1,4 +1,4 @@
-"""The `if` of a put or delete: not exists, exists, or predicates on what is stored."""
+"""The `if` of a put or delete: not exists, exists, or predicates on the stored row."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,7 +14,7 @@ from holdfast.tables.predicates import Predicate, holds, parse
 class Condition(msgspec.Struct, frozen=True, kw_only=True):
     """A condition that must hold before anything is written."""
 
-    exists: bool | None = None  # whether a live row must be there; None: it doesn't matter
+    exists: bool | None = None  # whether a live row must exist; None: either way
     row: list[tuple[Attribute, Predicate]] = []
     static: list[tuple[Attribute, Predicate]] = []
 

@@ -1,7 +1,7 @@
 """Checks stored keys of this layer: rows, index entries and counts must agree.
 
-`problems_at` gets one key after the other from a scan of the space in bounded steps. Each check
-reads one snapshot, so a write between two checks is never mistaken for damage.
+`problems_at` is called for each key of a scan of the space, in bounded steps. Each check reads one
+snapshot, so a write between two checks is never mistaken for corruption.
 """
 
 from collections.abc import Iterator, Mapping
@@ -40,19 +40,19 @@ def _table(reader: Reader, keys: layout.Keys, key: bytes, value: bytes) -> Itera
     if reader.get(keys.number(plan.number)) != name.encode():
         yield f"table {name}: its number {plan.number} does not lead back to it"
     rows = size = expiring = 0
-    for row, kept in reader.scan(*prefix_range(keys.rows_of(plan.number))):
-        rows, size = rows + 1, size + len(row) + len(kept)
-        expiring += row_codec.decode(kept).expires_ms > 0
-    for static, kept in reader.scan(*prefix_range(keys.statics_of(plan.number))):
-        size += len(static) + len(kept)
+    for row, value_bytes in reader.scan(*prefix_range(keys.rows_of(plan.number))):
+        rows, size = rows + 1, size + len(row) + len(value_bytes)
+        expiring += row_codec.decode(value_bytes).expires_ms > 0
+    for static, value_bytes in reader.scan(*prefix_range(keys.statics_of(plan.number))):
+        size += len(static) + len(value_bytes)
     entries = sum(1 for _ in reader.scan(*prefix_range(keys.entries_of(plan.number))))
-    right = {
+    expected = {
         layout.ROWS: ("rows", rows),
         layout.BYTES: ("bytes", size),
         layout.ENTRIES: ("index entries", entries),
         layout.EXPIRING: ("expiring rows", expiring),
     }
-    for what, (words, number) in right.items():
+    for what, (words, number) in expected.items():
         counted = read_counter(reader.get(keys.count(plan.number, what)))
         if counted != number:
             yield f"table {name}: counts {counted} {words}, has {number}"
@@ -61,7 +61,7 @@ def _table(reader: Reader, keys: layout.Keys, key: bytes, value: bytes) -> Itera
 def _row(reader: Reader, keys: layout.Keys, key: bytes, value: bytes) -> Iterator[str]:
     plan = _plan_at(reader, key, keys.rows)
     if plan is None:
-        return  # a dropped table, which is being removed
+        return  # a dropped table whose rows are being removed
     row = row_codec.decode(value)
     values = plan.values(row.body)
     if keys.rows_of(plan.number) + plan.primary.key(values) != key:
@@ -72,12 +72,12 @@ def _row(reader: Reader, keys: layout.Keys, key: bytes, value: bytes) -> Iterato
     for index in plan.indexes.values():
         if not index.complete:
             continue
-        for entry, right in _entries(reader, plan, index, key, row).items():
+        for entry, expected in _entries(reader, plan, index, key, row).items():
             found = reader.get(keys.entries + plan.number_bytes + entry)
-            if found != right:
+            if found != expected:
                 problem = "is missing" if found is None else "has other values"
-                row_named = _named(plan, values)
-                yield f"table {plan.name}: the entry of {row_named} in index {index.name} {problem}"
+                row_text = _key_text(plan, values)
+                yield f"table {plan.name}: the entry of {row_text} in index {index.name} {problem}"
 
 
 def _fallbacks(
@@ -86,8 +86,8 @@ def _fallbacks(
     """Yields a problem if a row has a wrong list; rows of an older Holdfast have none."""
     chain = revisions.chain_of(key, row)
     if chain[1:] and chain[1:] != list(revisions.outliving(reader, *chain[0])):
-        row_named = _named(plan, plan.values(row.body))
-        yield f"table {plan.name}: the list of fallbacks of {row_named} is not right"
+        row_text = _key_text(plan, plan.values(row.body))
+        yield f"table {plan.name}: the list of fallbacks of {row_text} is wrong"
 
 
 def _entry(reader: Reader, keys: layout.Keys, key: bytes, value: bytes) -> Iterator[str]:
@@ -104,10 +104,10 @@ def _entry(reader: Reader, keys: layout.Keys, key: bytes, value: bytes) -> Itera
         newest = next(iter(reader.scan(*prefix_range(row_key[:-VERSION_BYTES]), limit=1)), None)
         row_key = row_key if newest is None else newest[0]
     row = reader.get(row_key)
-    right = {} if row is None else _entries(reader, plan, index, row_key, row_codec.decode(row))
-    if key[len(keys.entries) + len(plan.number_bytes) :] not in right:
-        row_named = _named(plan, values)
-        yield f"table {plan.name}: index {index.name} has an entry of {row_named} without a row"
+    expected = {} if row is None else _entries(reader, plan, index, row_key, row_codec.decode(row))
+    if key[len(keys.entries) + len(plan.number_bytes) :] not in expected:
+        row_text = _key_text(plan, values)
+        yield f"table {plan.name}: index {index.name} has an entry of {row_text} without a row"
 
 
 def _plan_at(reader: Reader, key: bytes, prefix: bytes) -> TablePlan | None:
@@ -133,5 +133,5 @@ def _is_newest(reader: Reader, key: bytes) -> bool:
     return next(iter(reader.scan(*prefix_range(key[:-VERSION_BYTES]), limit=1)))[0] == key
 
 
-def _named(plan: TablePlan, values: Values) -> str:
+def _key_text(plan: TablePlan, values: Values) -> str:
     return ", ".join(f"{name}={values[id]!r}" for id, name in plan.key_slots)

@@ -4,14 +4,16 @@ from typing import Any
 
 import msgspec
 
-from holdfast.errors import InvalidTableQuery, InvalidTableRequest
+from holdfast.errors import InvalidTableQuery, InvalidTableRequest, RequestTooLarge
+from holdfast.limits import MAX_DELETED_BYTES, MAX_DELETED_KEYS
 from holdfast.tables import row_codec
 from holdfast.tables.conditions import Condition, parse_condition
-from holdfast.tables.etags import check_tags, require, row_etag
+from holdfast.tables.etags import check_etag, check_tags, row_etag
 from holdfast.tables.layout import keys_of
 from holdfast.tables.plan import TablePlan
 from holdfast.tables.queries import Slice, slice_of
 from holdfast.tables.records import DeleteResult
+from holdfast.tables.row_codec import StoredRow
 from holdfast.tables.row_writer import RowWriter
 
 
@@ -31,6 +33,32 @@ class Delete(msgspec.Struct, kw_only=True):
     @property
     def has_condition(self) -> bool:
         return self.condition is not None or self.has_tags
+
+
+class DeletedRows:
+    """Limits the rows that one call deletes, of one slice or of all slices of a batch."""
+
+    __slots__ = ("keys", "size")
+
+    def __init__(self) -> None:
+        self.keys = 0
+        self.size = 0
+
+    def take(self, plan: TablePlan, row: StoredRow) -> None:
+        """Counts a row with its index entries; raises before too many are in memory."""
+        self.keys += 1 + len(plan.indexes)
+        self.size += len(row.value)
+        if self.keys > MAX_DELETED_KEYS:
+            what = f"{MAX_DELETED_KEYS} rows and index entries"
+        elif self.size > MAX_DELETED_BYTES:
+            what = f"rows of {MAX_DELETED_BYTES} bytes"
+        else:
+            return
+        raise RequestTooLarge(
+            f"the delete would remove more than {what}",
+            hint="Delete in several calls, with bounds on the next range attribute, or drop the "
+            "table.",
+        )
 
 
 def prepare(
@@ -79,17 +107,20 @@ def is_met(writer: RowWriter, delete: Delete) -> bool:
     static_value = writer.tx.get(delete.static_key) if plan.statics else None
     if delete.has_tags:
         etag = None if row is None else row_etag(plan, row.body, static_value)
-        require(etag, delete.if_match, delete.if_none_match)
+        check_etag(etag, delete.if_match, delete.if_none_match)
     if delete.condition is None:
         return True
     statics = None if static_value is None else plan.values(row_codec.decode(static_value).body)
     return delete.condition.is_met(None if row is None else plan.values(row.body), statics)
 
 
-def apply(writer: RowWriter, delete: Delete) -> DeleteResult:
+def apply(writer: RowWriter, delete: Delete, deleted: DeletedRows) -> DeleteResult:
     """Removes the rows; the statics too if only the hash key was given."""
-    slice = delete.slice
-    rows = list(writer.rows_between(slice.begin, slice.end)) if slice.begin < slice.end else []
+    slice, rows = delete.slice, []
+    if slice.begin < slice.end:
+        for pair in writer.rows_between(slice.begin, slice.end):
+            deleted.take(writer.plan, pair[1])
+            rows.append(pair)
     count = sum(writer.is_live(row) for _, row in rows)
     writer.remove(rows)
     if writer.plan.statics and not slice.fixed and not slice.bounded:

@@ -7,9 +7,9 @@ opened that lacks them.
 
 Putting a default checks every space first, and changes none if one of them refuses. It then writes
 the template, marked as unfinished, then each space in its own transaction, then marks the template
-as finished. If the process dies on the way, `resume` finishes the work: a server calls it when it
-starts, and so does the same put. If a space refuses after all, because its table was changed in
-between, the error names it, and the other spaces have the new schema.
+as finished. If the process dies in between, `resume` finishes the work: a server calls it when it
+starts; repeating the put does it, too. If a space refuses after all, because its table was changed
+in the meantime, the error names it, and the other spaces have the new schema.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -38,7 +38,7 @@ _DEFAULT: Final = msgspec.msgpack.Decoder(DefaultRecord)
 
 
 class Domains(Protocol):
-    """The spaces of a store, as the tables of domain `*` use them."""
+    """The spaces of a store, for the tables of domain `*`."""
 
     def names(self) -> list[str]:
         """Returns the names of all domains."""
@@ -89,7 +89,7 @@ class EveryDomainTables(StoreTables):
         return f"{schema['version']}-{_plan_of(schema).digest}"
 
     def drop(self, table: str) -> bool:
-        """Drops the table in every domain, its default and all marks."""
+        """Drops the table in every domain, with its default."""
         before = self._default(table)
         schema = b"" if before is None else before.schema
         record = DefaultRecord(schema=schema, is_template=True, unfinished="drop")
@@ -103,7 +103,7 @@ class EveryDomainTables(StoreTables):
         return [name for name in found if after is None or name > after][:limit]
 
     def resume(self) -> None:
-        """Finishes what a crash has interrupted."""
+        """Finishes the puts and drops that a crash has interrupted."""
         for name, record in self._templates().items():
             if record.unfinished:
                 self._apply_to_domains(name, record)
@@ -120,7 +120,7 @@ class EveryDomainTables(StoreTables):
             runner.transact(partial(_catch_up, name, _schema_of(templates[name])))
 
     def copies(self) -> Callable[[Transaction], None]:
-        """Returns the work that copies all defaults into an empty domain."""
+        """Returns a function that copies all defaults into an empty domain."""
         templates = _not_dropped(self._templates())
 
         def copy(tx: Transaction) -> None:
@@ -129,7 +129,7 @@ class EveryDomainTables(StoreTables):
 
         return copy
 
-    # --- within ----------------------------------------------------------------------------------
+    # --- internals -------------------------------------------------------------------------------
 
     def _check_all(self, name: str, schema: Schema) -> None:
         for domain, runner in self._each():
@@ -182,7 +182,7 @@ class EveryDomainTables(StoreTables):
 
 
 class _NoRows:
-    """The runner of domain `*`, where no rows are."""
+    """The runner of domain `*`, which has no rows."""
 
     is_remote = False
 
@@ -225,8 +225,8 @@ def _catch_up(name: str, schema: Schema, tx: Transaction) -> None:
     try:
         catalogue.adopt_default(tx, name, schema)
     except SchemaUpgradeRejected:
-        # Its table was changed while the default was put; the domain must open anyway.
-        catalogue.remember_default(tx, name, schema)
+        # The domain's table was changed while the default was put; the domain must open anyway.
+        catalogue.store_default(tx, name, schema)
 
 
 def _not_dropped(templates: dict[str, DefaultRecord]) -> dict[str, DefaultRecord]:

@@ -10,7 +10,7 @@ from typing import Any, Final
 from holdfast.error_text import did_you_mean, shown
 from holdfast.limits import MAX_DURATION_SECONDS, MAX_UNITLESS_SECONDS
 
-# The possessive counts keep it linear, whatever is sent.
+# Possessive quantifiers keep the match linear in the length of the text.
 _DURATION: Final = re.compile(r"([0-9]{1,15}+(?:\.[0-9]{1,9}+)?+) ?+([A-Za-z]{1,12}+)", re.ASCII)
 _MILLISECONDS: Final = {
     "ms": 1, "millisecond": 1, "s": 1_000, "sec": 1_000, "second": 1_000, "min": 60_000,
@@ -21,7 +21,7 @@ UNITS: Final = "ms, s, min, h, day or week"
 
 
 def normalised(value: Any) -> Any:
-    """Returns a duration as it is stored: seconds, or a text if a bare number would be ambiguous.
+    """Returns a duration as it is stored: seconds, or a text if a number would be ambiguous.
 
     Raises ValueError for a text that is not a duration; callers check values of other types.
 
@@ -39,7 +39,7 @@ def seconds_of(value: Any) -> float:
     return _parse(value) if isinstance(value, str) else value
 
 
-def is_doubtful(value: Any) -> bool:
+def is_ambiguous(value: Any) -> bool:
     """Returns whether a number without a unit is so large that milliseconds may be meant."""
     return not isinstance(value, str) and value > MAX_UNITLESS_SECONDS
 

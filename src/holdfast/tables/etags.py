@@ -1,4 +1,4 @@
-"""Entity tags: equal exactly if a row, its static values and its schema are."""
+"""Entity tags: two are equal exactly if the rows, their static values and their schemas are."""
 
 from hashlib import blake2b
 from typing import Any
@@ -27,8 +27,8 @@ def check_tags(**given: Any) -> bool:
     return any(tags is not None for tags in given.values())
 
 
-def require(etag: str | None, if_match: str | None, if_none_match: str | None) -> None:
-    """Raises `PreconditionFailed` unless the row's etag (None without a row) is as asked for."""
+def check_etag(etag: str | None, if_match: str | None, if_none_match: str | None) -> None:
+    """Raises `PreconditionFailed` unless the row's etag (None without a row) fits the headers."""
     if not matches(etag, if_match, if_none_match):
         found = "There is no such row" if etag is None else f"The row has the etag {etag}"
         raise PreconditionFailed(found)
@@ -41,7 +41,7 @@ def matches(etag: str | None, if_match: str | None, if_none_match: str | None) -
         if if_match.strip() != "*" and etag not in _tags(if_match):
             return False
     if if_none_match is not None and etag is not None:
-        # A proxy that compresses an answer makes its tag weak; here it counts like a strong one.
+        # A proxy that compresses an answer makes its tag weak, so weak tags match, too.
         return if_none_match.strip() != "*" and etag not in _tags(if_none_match, weak=True)
     return True
 

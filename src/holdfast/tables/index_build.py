@@ -1,8 +1,8 @@
 """Builds an index of a table that has rows, in bounded steps, while writes go on.
 
-As soon as the index is in the schema, every write maintains it as if it were complete. A step only
-writes the entries of the next rows, some of which writes may have written before, so steps and
-writes can come in any order.
+As soon as the index is in the schema, every write maintains it as if it were complete. A step
+writes the entries of the next rows, even if a write has stored some of them already, so steps and
+writes may come in any order.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from holdfast.engine.contract import Reader, Transaction, read_counter
 from holdfast.error_text import shown
 from holdfast.errors import IndexNotFound, InvalidTableSchema, RowKeyTooLong
 from holdfast.keys import after, pack, prefix_range
-from holdfast.limits import ROWS_PER_BUILD_STEP
+from holdfast.limits import BUILD_STEP_BYTES, ROWS_PER_BUILD_STEP
 from holdfast.tables import revisions, row_codec
 from holdfast.tables.layout import ENTRIES, ROWS, keys_of
 from holdfast.tables.plan import Index, TablePlan, encode_record
@@ -69,15 +69,20 @@ def build_step(tx: Transaction, plan: TablePlan, index_id: int) -> bool:
     begin, end = prefix_range(keys_of(tx.space).rows_of(plan.number))
     if build.after:
         begin = after(tx.space + build.after)
-    rows = list(tx.scan(begin, end, limit=ROWS_PER_BUILD_STEP))
+    rows, size = [], 0
+    for pair in tx.scan(begin, end, limit=ROWS_PER_BUILD_STEP):
+        rows.append(pair)
+        size += len(pair[1])
+        if size > BUILD_STEP_BYTES:
+            break
     try:
         _write_entries(tx, plan, index, rows, build)
     except RowKeyTooLong as error:
-        # A row must never be missing silently, so the index stays incomplete and tells the reason.
+        # A row must never be missing silently, so the index stays incomplete, with the reason.
         problem = msgspec.structs.replace(build, problem=error.message)
         tx.put(key, msgspec.msgpack.encode(problem))
         return True
-    if len(rows) < ROWS_PER_BUILD_STEP:
+    if len(rows) < ROWS_PER_BUILD_STEP and size <= BUILD_STEP_BYTES:
         _complete(tx, plan, index)
         tx.delete(key)
         return True
@@ -115,11 +120,11 @@ def _write_entries(
     found: list[tuple[bytes, bytes]] = []
     for key, value in rows:
         if not index.per_row:
-            # The newest revision of a record comes first, and leads to the others with entries.
+            # The newest revision of a record comes first, and lists the others with entries.
             if record is not None and key.startswith(record):
                 continue
             record = writer.record_of(key)
-            chain = writer.list_chain(key, row_codec.decode(value))
+            chain = writer.rebuild_chain(key, row_codec.decode(value))
             found += revisions.entries_of(index, chain).items()
             continue
         row = row_codec.decode(value)

@@ -11,7 +11,7 @@ import msgspec
 from holdfast.errors import InvalidTableJson, RowTooLarge
 from holdfast.limits import MAX_BODY_BYTES, MAX_JSON_DEPTH
 
-_MAX_INTEGER_DIGITS: Final = 4_000  # more than any type takes, less than Python refuses to read
+_MAX_INTEGER_DIGITS: Final = 4_000  # no type accepts more; Python's own limit is higher
 _MAX_DIGITS: Final = 100_000  # of a number that is kept until its type is known
 
 
@@ -28,14 +28,14 @@ def parse_json(body: bytes) -> Any:
     except InvalidTableJson:
         raise
     except (msgspec.MsgspecError, ValueError, RecursionError):
-        value = _parse_slowly(body)
+        value = _parse_leniently(body)
     if body.count(b"[") + body.count(b"{") > MAX_JSON_DEPTH:
         _check_depth(value, MAX_JSON_DEPTH)
     return value
 
 
-def _parse_slowly(body: bytes) -> Any:
-    """Parses what the fast parser refuses.
+def _parse_leniently(body: bytes) -> Any:
+    """Parses a body that the fast parser refuses.
 
     It accepts lone surrogates, so that a later check can name the attribute, and its errors give
     the position.
@@ -61,12 +61,12 @@ def exact_number(text: str) -> Decimal:
         raise InvalidTableJson(f"The number {text[:40]} is beyond the range of a double")
     try:
         return Decimal(text)
-    except InvalidOperation:  # of an exponent with 20 digits
+    except InvalidOperation:  # an exponent with 20 digits
         raise InvalidTableJson(f"The number {text[:40]} has too long an exponent") from None
 
 
 def _integer(text: str) -> int | Decimal:
-    """Returns the integer, or a `Decimal` that the type will refuse if it is too long for any."""
+    """Returns the integer; if it is too long for every type, a `Decimal`, which they refuse."""
     if len(text) > _MAX_DIGITS:
         raise InvalidTableJson(f"A number has {len(text)} digits, at most {_MAX_DIGITS} are read")
     return int(text) if len(text) <= _MAX_INTEGER_DIGITS else Decimal(text)

@@ -213,7 +213,8 @@ class Tables:
     ) -> DeleteResult:
         """Deletes all rows of a slice of the primary index, with their index entries.
 
-        If only the hash key is given, its static values are deleted too. `if_`, `if_match` and
+        If only the hash key is given, its static values are deleted too. Rows and index entries are
+        at most 200,000 together. `if_`, `if_match` and
         `if_none_match` are those of `put`; a condition on a row needs its whole primary key. Reads
         the table and 1 key for each row; deletes 1, and 1 for each index entry, and writes 3
         counters.
@@ -230,7 +231,7 @@ class Tables:
         writer = RowWriter(self._tx, plan)
         if not deletes.is_met(writer, delete):
             return DeleteResult(applied=False)
-        result = deletes.apply(writer, delete)
+        result = deletes.apply(writer, delete, deletes.DeletedRows())
         writer.finish()
         return result
 
@@ -259,7 +260,7 @@ class Tables:
     ) -> Page:
         """Returns the page of a URL, given the decoded values of its path and its raw query string.
 
-        `get_by_url("revisions", ["Main_Page"], "rev.gt=7&limit=20")` asks as RESTBase's clients do:
+        `get_by_url("revisions", ["Main_Page"], "rev.gt=7&limit=20")` is a query of RESTBase:
         the path gives the first elements of the index, the query the rest. Reads the table and the
         rows returned.
         """

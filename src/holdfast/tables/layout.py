@@ -59,7 +59,7 @@ BYTES: Final = 1
 ENTRIES: Final = 2
 EXPIRING: Final = 3
 
-_DIGEST_BYTES: Final = 24  # two hash keys meet by chance after 2^96 of them
+_DIGEST_BYTES: Final = 24  # a collision is likely only after 2^96 hash keys
 
 
 class Keys(msgspec.Struct, frozen=True):
@@ -73,7 +73,7 @@ class Keys(msgspec.Struct, frozen=True):
     counts: bytes
     builds: bytes
     defaults: bytes
-    marks: bytes
+    no_defaults: bytes
     last_number: bytes
 
     def table(self, name: str) -> bytes:
@@ -89,7 +89,7 @@ class Keys(msgspec.Struct, frozen=True):
         return self.statics + pack_int(number)
 
     def entries_of(self, number: int, index: int | None = None) -> bytes:
-        """Returns the entries of one index, or of all indexes of a table."""
+        """Returns the prefix of the entries of one index, or of all indexes of a table."""
         return self.entries + pack_int(number) + (b"" if index is None else pack_int(index))
 
     def count(self, number: int, what: int) -> bytes:
@@ -101,8 +101,8 @@ class Keys(msgspec.Struct, frozen=True):
     def default(self, name: str) -> bytes:
         return self.defaults + pack_str(name)
 
-    def mark(self, name: str) -> bytes:
-        return self.marks + pack_str(name)
+    def no_default(self, name: str) -> bytes:
+        return self.no_defaults + pack_str(name)
 
 
 @of_spaces
@@ -113,7 +113,7 @@ def keys_of(space: bytes) -> Keys:
 
 
 class TableKeys(msgspec.Struct, frozen=True):
-    """The prefixes of one table, and the keys of its figures: rows, bytes, entries, expiring."""
+    """The prefixes of one table, and the keys of its counters: rows, bytes, entries, expiring."""
 
     rows: bytes
     statics: bytes

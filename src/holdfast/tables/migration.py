@@ -36,9 +36,9 @@ def first_record(schema: Schema, number: int, *, inherited: bool = False) -> Tab
 
 
 def are_equal(left: Schema, right: Schema) -> bool:
-    """Returns whether two normalised schemas mean the same.
+    """Returns whether two normalised schemas are equivalent.
 
-    Spelled-out defaults, the order of members and unknown members make no difference.
+    Explicit defaults, the order of members and unknown members make no difference.
     """
     return _comparable_schema(left) == _comparable_schema(right)
 
@@ -84,7 +84,7 @@ def _check_index(old: Schema, new: Schema) -> None:
         raise _rejected("Only static index additions and removals are possible")
     before, after = _statics(old), _statics(new)
     for name in before ^ after:
-        # It may come or go together with its attribute, and not otherwise.
+        # A static element may be added or removed only together with its attribute.
         if name in old["attributes"] and name in new["attributes"]:
             raise _rejected(f"Changing index on existing column {name!r} is not possible")
 

@@ -1,4 +1,4 @@
-"""The token of the next page: where the last one ended, and a digest of the query it belongs to."""
+"""Page tokens: where a page ended, and a digest of the query that the token belongs to."""
 
 import struct
 from base64 import urlsafe_b64decode
@@ -30,28 +30,28 @@ def forward_token(index: Index, at: int, begin: bytes, end: bytes, key: bytes) -
     The keys of the index differ from byte `at` on.
     """
     digest = crc32(begin[at:] + b"\0\0" + end[at:], index.token_seed)
-    return _sealed(_plain_head(_FORMAT, digest, b"\0\0") + key[at:])
+    return _with_checksum(_plain_head(_FORMAT, digest, b"\0\0") + key[at:])
 
 
 def make_token(slice: Slice, distinct: bool, position: Position) -> str:
     """Returns the token of the page after `position`."""
     at = len(slice.base)
-    place = position.key[at:]
+    key = position.key[at:]
     hash_bytes = position.hash_prefix[at:]
     length = len(hash_bytes).to_bytes(2) if hash_bytes else b"\0\0"
-    raw = b"".join((_FORMAT, _digest(slice, distinct), length, place))
-    return _sealed(raw)
+    raw = b"".join((_FORMAT, _digest(slice, distinct), length, key))
+    return _with_checksum(raw)
 
 
 def read_token(slice: Slice, distinct: bool, token: Any) -> Position:
     """Returns the position in a token that belongs to this query."""
     if not isinstance(token, str) or not token.isascii():
-        raise InvalidPageToken("The token next is a string that an earlier answer had")
+        raise InvalidPageToken("The token next must be a string from an earlier answer")
     try:
         raw = urlsafe_b64decode(token + "=" * (-len(token) % 4))[:-4]
     except (Base64Error, ValueError):
         raise InvalidPageToken("The token next is garbage") from None
-    if _sealed(raw) != token:
+    if _with_checksum(raw) != token:
         raise InvalidPageToken("The token next is damaged")
     head = _FORMAT + _digest(slice, distinct)
     if not raw.startswith(head):
@@ -64,7 +64,7 @@ def read_token(slice: Slice, distinct: bool, token: Any) -> Position:
     return Position(key, slice.base + raw[at : at + hash_bytes] if hash_bytes else b"")
 
 
-def _sealed(raw: bytes) -> str:
+def _with_checksum(raw: bytes) -> str:
     """Returns the text of a token with a checksum.
 
     Without it, a truncated or changed token would be read as another position, and rows would be

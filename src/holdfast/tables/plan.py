@@ -34,8 +34,8 @@ from holdfast.tables.types import AttributeKind, AttributeType, Component, type_
 from holdfast.tables.values import accept_string
 from holdfast.tables.versions import version_attribute
 
-LAYOUT: Final = 1  # of the rows; a table with a newer one is refused
-VERSION_BYTES: Final = 17  # what a version attribute takes at the end of a row's key
+LAYOUT: Final = 1  # of the rows; tables with a newer one are refused
+VERSION_BYTES: Final = 17  # the length of a version attribute at the end of a row's key
 
 Values = Sequence[Any]  # of a row, by attribute id
 _ENCODE: Final = msgspec.msgpack.Encoder(uuid_format="bytes").encode
@@ -44,7 +44,7 @@ _RECORD: Final = msgspec.msgpack.Decoder(TableRecord)
 
 
 class Attribute(NamedTuple):
-    """One attribute."""
+    """An attribute of a table."""
 
     name: str
     id: int
@@ -61,7 +61,7 @@ class Element:
 
     def __init__(self, attribute: Attribute, desc: bool, max_bytes: int) -> None:
         component = attribute.type.component
-        assert component is not None  # the schema was checked: such types are not indexed
+        assert component is not None  # the schema was checked: only such types are indexed
         self.attribute = attribute
         self.name = attribute.name
         self.id = attribute.id
@@ -73,18 +73,18 @@ class Element:
 
 
 class Projection:
-    """Makes items of stored values: the attributes `names`, whose values are at `places`."""
+    """Makes items from stored values: the attributes `names`, whose values are at `positions`."""
 
-    def __init__(self, decoder: Any, names: Sequence[str], places: Sequence[int]) -> None:
+    def __init__(self, decoder: Any, names: Sequence[str], positions: Sequence[int]) -> None:
         self.names = tuple(names)
         self._decode = decoder.decode
         fields = decoder.type.__struct_fields__
-        self._in_stored_order = tuple(fields) == self.names and tuple(places) == tuple(
+        self._in_stored_order = tuple(fields) == self.names and tuple(positions) == tuple(
             range(len(fields))
         )
-        self._pick = itemgetter(*places) if len(places) > 1 else None
+        self._pick = itemgetter(*positions) if len(positions) > 1 else None
         self.json_overhead = sum(len(name.encode()) + 12 for name in names)
-        self._only = places[0] if len(places) == 1 else 0
+        self._only = positions[0] if len(positions) == 1 else 0
 
     def items(self, bodies: list[bytes]) -> list[Item]:
         """Returns the items of many stored bodies."""
@@ -126,7 +126,7 @@ class Index:
         self.declared = [element.id for element in (*hashes, *ranges)][:declared]
         self.per_row = per_row
         self.complete = complete
-        self.places = {attribute.name: place for place, attribute in enumerate(carried)}
+        self.positions = {attribute.name: position for position, attribute in enumerate(carried)}
         self.decoder = _decoder([(attribute.name, attribute.type.hint) for attribute in carried])
         self.projection = Projection(
             self.decoder, [attribute.name for attribute in carried], range(len(carried))
@@ -134,7 +134,7 @@ class Index:
         # The first elements of the index, by how many of them a query names.
         path = [(element.name, element.part) for element in (*hashes, *ranges)]
         self.paths = {count: path[:count] for count in (0, *range(len(hashes), len(path) + 1))}
-        self.place = b""  # below all rows or entries of a space; set by the plan
+        self.full_prefix = b""  # the table's number and the index's; set by the plan
         self.token_seed = 0  # of the digests in page tokens; set by the plan
         self.prefix = b"" if id is None else pack_int(id)
         self._only_hash = self.hashes[0] if len(self.hashes) == 1 else None
@@ -243,7 +243,7 @@ class TablePlan:
         self.per_row_indexes = [index for index in self.indexes.values() if index.per_row]
         self.current_indexes = [index for index in self.indexes.values() if not index.per_row]
         self.policy: Policy = policy_of(self.schema)
-        self.generation = 0  # what new rows remember of the policy they were written under
+        self.generation = 0  # of the policy; new rows store it
         if self.policy.has_generations:
             self.generation = record.policy_generation
         self.default_ttl_ms: int = (
@@ -251,7 +251,7 @@ class TablePlan:
         )
         self.codec, self.warnings = compression.choose(self.schema["options"])
         is_named = self.schema["options"].get("compression") is not None
-        self._least_bytes = MIN_COMPRESSED_BYTES if is_named else MIN_COMPRESSED_BY_DEFAULT
+        self._min_compressed_bytes = MIN_COMPRESSED_BYTES if is_named else MIN_COMPRESSED_BY_DEFAULT
         self.version_id = None if self.version is None else record.ids[self.version]
         # Most tables have rows and nothing else; their puts take the fast path.
         self.is_simple = (
@@ -262,7 +262,7 @@ class TablePlan:
         )
         self.digest = blake2b(record.schema, digest_size=8).hexdigest()
         for index in (self.primary, *self.indexes.values()):
-            index.place = self.number_bytes + index.prefix
+            index.full_prefix = self.number_bytes + index.prefix
             index.token_seed = crc32(f"{self.name}\0{self.number}\0{index.name}".encode())
 
     def copy_of_schema(self) -> Schema:
@@ -295,7 +295,7 @@ class TablePlan:
 
     def codec_for(self, body: bytes) -> int:
         """Returns the codec of a row with this body; small rows are not compressed."""
-        return self.codec if len(body) >= self._least_bytes else compression.PLAIN
+        return self.codec if len(body) >= self._min_compressed_bytes else compression.PLAIN
 
     def pack_one(self, attribute: Attribute, value: Any) -> bytes:
         return _ENCODE(pack_value(attribute, value))
@@ -390,7 +390,7 @@ def _descending(kind: AttributeKind, component: Component) -> Component:
 
 
 def _part(accept: Callable[[Any], Any], component: Component) -> Component:
-    """Returns the function from a given value to its bytes in a key."""
+    """Returns the function that converts a given value to its bytes in a key."""
     if accept is accept_string and component is pack_str:
         return text_part
     return lambda value: component(accept(value))
@@ -399,7 +399,7 @@ def _part(accept: Callable[[Any], Any], component: Component) -> Component:
 def text_part(value: Any) -> bytes:
     """Returns the bytes of a text in a key, in ascending order."""
     if type(value) is str and value.isascii() and "\0" not in value and "\1" not in value:
-        return f"\x54{value}\0".encode()  # `pack_str` of most texts, in one step
+        return f"\x54{value}\0".encode()  # what `pack_str` returns for most texts
     return pack_str(accept_string(value))
 
 
@@ -422,10 +422,10 @@ def _decoder(fields: list[tuple[str, Any]]) -> Any:
     struct = msgspec.defstruct(
         "Row",
         [
-            (name if name.isidentifier() else f"_{place}", hint, None)
-            for place, (name, hint) in enumerate(fields)
+            (name if name.isidentifier() else f"_{position}", hint, None)
+            for position, (name, hint) in enumerate(fields)
         ],
         array_like=True,
-        gc=False,  # it lives for a moment, and no value holds it
+        gc=False,  # it is short-lived, and never part of a reference cycle
     )
     return msgspec.msgpack.Decoder(struct, ext_hook=unpack_extension)

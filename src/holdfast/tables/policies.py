@@ -1,14 +1,15 @@
 """Retention policies: which rows of a table stay, and for how long.
 
-One entry of `POLICIES` says everything about a policy: the members that a schema must give it, what
-else the schema must have, and what a put removes or expires. One entry of `MEMBERS` says everything
-about a member. The rest of the layer asks a table's `Policy` and knows no policy by name.
+One entry of `POLICIES` defines a policy: the members that a schema must give it, what else the
+schema must have, and what a put removes or expires. One entry of `MEMBERS` defines a member. The
+rest of the layer uses a table's `Policy`, and knows no policy by name.
 
 A policy is applied in the transaction of every put, to the record or hash key that was written.
 Rows that already have an expiry are neither counted nor changed. Once the current policy has been
 applied, a record has no more rows without expiry than the policy keeps, so the next put finds at
 most one row too many and can stop there. Only a record that was last written under another policy
-is read to its end, once: its newest row stores the generation of the policy that was applied.
+is read to its end, by as many puts as it takes: its newest row stores the generation of the policy
+that was applied.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,10 +20,11 @@ import msgspec
 from holdfast.error_text import did_you_mean, shown
 from holdfast.errors import InvalidTableSchema
 from holdfast.keys import prefix_range
+from holdfast.limits import MAX_EXPIRING_ROWS_READ, MAX_KEPT_REVISIONS, PRUNED_PER_PUT
 from holdfast.tables import durations
 from holdfast.tables.durations import seconds_of
 from holdfast.tables.row_codec import StoredRow
-from holdfast.tables.versions import bucket_of, version_attribute
+from holdfast.tables.versions import TICKS_PER_SECOND, bucket_of, version_attribute
 
 if TYPE_CHECKING:  # both import this module
     from holdfast.tables.plan import Values
@@ -38,7 +40,7 @@ class PolicyMember(NamedTuple):
     per_second: int = 0  # the field's units in a second, if it is a duration; else it is a count
     least: float | None = None
     above: float | None = None
-    least_units: int = 0  # what a shorter duration becomes
+    least_units: int = 0  # shorter durations are rounded up to it
 
     @property
     def is_duration(self) -> bool:
@@ -55,13 +57,13 @@ class PolicyMember(NamedTuple):
 MEMBERS: Final[dict[str, PolicyMember]] = {
     "ttl": PolicyMember("ttl_ms", per_second=1000, above=0),
     "grace_ttl": PolicyMember("grace_ms", per_second=1000, least=0),
-    "interval": PolicyMember("interval_ticks", per_second=10_000_000, above=0, least_units=1),
+    "interval": PolicyMember("interval_ticks", per_second=TICKS_PER_SECOND, above=0, least_units=1),
     "count": PolicyMember("count"),
 }
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
-    """The policy of a table, in the units that the layer works in."""
+    """The policy of a table, in the units of the layer."""
 
     type: str = "all"
     count: int = 0
@@ -126,7 +128,7 @@ def normalise_policy(policy: Any, before: Any) -> Any:
             raise InvalidTableSchema(f"{name} must be a number of seconds: {error}") from None
     interval = found.get("interval")
     known = before.get("interval") if isinstance(before, Mapping) else None
-    if _is_number(interval) and durations.is_doubtful(interval) and interval != known:
+    if _is_number(interval) and durations.is_ambiguous(interval) and interval != known:
         days = interval / 86_400
         raise InvalidTableSchema(
             f"interval must be a number of seconds, and {shown(interval)} seconds are {days:,.0f} "
@@ -137,7 +139,7 @@ def normalise_policy(policy: Any, before: Any) -> Any:
 
 
 def check_policy(schema: dict[str, Any]) -> None:
-    """Raises unless the schema's policy is valid, alone and with the rest of the schema."""
+    """Raises unless the schema's policy is valid, by itself and with the rest of the schema."""
     policy = schema["revisionRetentionPolicy"]
     members = policy if isinstance(policy, Mapping) else {}
     for name in members:
@@ -153,8 +155,8 @@ def check_policy(schema: dict[str, Any]) -> None:
         raise InvalidTableSchema(
             f"Invalid revision retention policy type: use {', '.join(others)} or {last}"
         )
-    # A wrong member is named before a missing one: it is the likelier mistake, and the one that
-    # RESTBase reports.
+    # A wrong member is reported before a missing one: it is the likelier mistake, and RESTBase
+    # does the same.
     none: frozenset[str] = frozenset()
     for required in (none, found.needs):
         for name, member in MEMBERS.items():
@@ -202,7 +204,7 @@ def _is_number(value: Any) -> TypeGuard[float]:
 
 
 def _check_duration(name: str, value: Any, member: PolicyMember) -> None:
-    # `normalise_policy` has accepted the text.
+    # `normalise_policy` has checked the text.
     number = seconds_of(value) if isinstance(value, str) else value
     least, above = member.least, member.above
     fits = _is_number(number) and (
@@ -220,6 +222,11 @@ def _check_count(name: str, value: Any, least: int) -> None:
     if not _is_number(value) or value != int(value) or value < least:
         raise InvalidTableSchema(
             f"{name} must be a number, an integer of at least {least}, not {shown(value)}"
+        )
+    if value > MAX_KEPT_REVISIONS:
+        raise InvalidTableSchema(
+            f"{name} must be a number of at most {MAX_KEPT_REVISIONS}, not {shown(value)}",
+            hint='To keep more, use the policies "all" or "ttl".',
         )
 
 
@@ -262,34 +269,55 @@ def _keep_latest_of_interval(
 
 def _keep_first_of_hash(policy: Policy, writer: "RowWriter", key: bytes, values: "Values") -> None:
     begin, end = prefix_range(writer.hash_prefix(values))
-    rows = [pair for pair in writer.rows_between(begin, end) if not pair[1].expires_ms]
+    rows = []
+    for read, (row_key, row) in enumerate(writer.rows_between(begin, end)):
+        if not row.expires_ms:
+            rows.append((row_key, row))
+        if len(rows) > PRUNED_PER_PUT or read > MAX_EXPIRING_ROWS_READ:
+            break  # the next put goes on
     writer.remove(rows[1:])
 
 
 def _keep_newest(
     policy: Policy, writer: "RowWriter", written: bytes, begin: bytes, end: bytes
 ) -> None:
-    """Keeps the newest `count` rows without expiry of a range that begins with the newest."""
+    """Keeps the newest `count` rows without expiry of a range that begins with the newest.
+
+    After a change of the policy there may be very many others. One put prunes some, and leaves the
+    record as one that the policy was not yet applied to.
+    """
     generation = writer.plan.record.policy_generation
-    kept = 0
+    kept = expiring = 0
+    is_cut = False
+    marked: list[tuple[bytes, StoredRow]] = []  # those of the generation, to be marked otherwise
     superfluous: list[tuple[bytes, StoredRow]] = []
-    settled: bool | None = None  # unknown until a row other than the one just written is seen
+    is_applied: bool | None = None  # unknown until a row other than the one just written is seen
     newest: tuple[bytes, StoredRow] | None = None
     for key, row in writer.rows_between(begin, end):
         if row.expires_ms:
+            expiring += 1
+            is_cut = is_applied is False and expiring > MAX_EXPIRING_ROWS_READ
+            if is_cut:
+                break
             continue
         newest = newest or (key, row)
-        if settled is None and key != written:
-            settled = row.generation == generation
+        if is_applied is None and key != written:
+            is_applied = row.generation == generation
         if kept < policy.count:
             kept += 1
+            if row.generation == generation:
+                marked.append((key, row))
             continue
         superfluous.append((key, row))
-        if settled:
+        is_cut = not is_applied and len(superfluous) == PRUNED_PER_PUT
+        if is_applied or is_cut:
             break
     _expire(policy, writer, superfluous)
-    if generation and not settled and newest is not None and newest[0] != written:
-        writer.settle(*newest, generation)
+    if is_cut:
+        for key, row in marked:
+            writer.store_generation(key, row, 0)
+    elif generation and not is_applied and newest is not None and newest[0] != written:
+        writer.store_generation(*newest, generation)
 
 
 def _expire(policy: Policy, writer: "RowWriter", rows: list[tuple[bytes, StoredRow]]) -> None:

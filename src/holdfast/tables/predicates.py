@@ -1,4 +1,4 @@
-"""Predicates on one attribute: a plain value means equality, an object names operators."""
+"""Predicates on one attribute: a value means equality, an object names operators."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -25,7 +25,7 @@ def accept_value(attribute: Attribute, value: Any) -> Any:
 
 
 def invalid_value(attribute: Attribute, value: Any, error: ValueError) -> InvalidAttributeValue:
-    """Returns the error for a value that the attribute's type does not take."""
+    """Returns the error for a value that the attribute's type does not accept."""
     return InvalidAttributeValue(
         f"Invalid value of {attribute.name!r} ({attribute.type.name}): {error}; "
         f"it is {shown(value)}",
@@ -40,11 +40,11 @@ def is_operators(attribute: Attribute, value: Any) -> bool:
     )
 
 
-def parse(attribute: Attribute, value: Any, refuse: Callable[[str], TableError]) -> Predicate:
-    """Returns the operators of a predicate; `refuse` makes the error for a malformed one."""
+def parse(attribute: Attribute, value: Any, make_error: Callable[[str], TableError]) -> Predicate:
+    """Returns the operators of a predicate; `make_error` returns the error for a malformed one."""
     if not is_operators(attribute, value):
         return [("eq", _operand(attribute, "eq", value))]
-    check_operators(attribute, value, refuse)
+    check_operators(attribute, value, make_error)
     found: Predicate = []
     for name, operand in value.items():
         operator = name.lower()
@@ -62,15 +62,17 @@ def parse(attribute: Attribute, value: Any, refuse: Callable[[str], TableError])
 
 
 def check_operators(
-    attribute: Attribute, value: dict[str, Any], refuse: Callable[[str], TableError]
+    attribute: Attribute, value: dict[str, Any], make_error: Callable[[str], TableError]
 ) -> None:
     """Raises unless an object names operators and nothing else."""
     for name in value:
         if not isinstance(name, str) or name.lower() not in OPERATORS:
             near = did_you_mean(name, OPERATORS)
-            raise refuse(f"Illegal predicate operator {shown(name)} on {attribute.name!r}{near}")
+            raise make_error(
+                f"Illegal predicate operator {shown(name)} on {attribute.name!r}{near}"
+            )
     if not value:
-        raise refuse(f"Illegal predicate operator: none is given for {attribute.name!r}")
+        raise make_error(f"Illegal predicate operator: none is given for {attribute.name!r}")
 
 
 def holds(attribute: Attribute, predicate: Predicate, value: Any) -> bool:
@@ -84,7 +86,7 @@ def _holds(attribute: Attribute, operator: str, operand: Any, value: Any) -> boo
     if operator == "eq":
         return equal(attribute.type, value, operand)
     component = attribute.type.component
-    assert component is not None  # `_operand` let only ordered types pass
+    assert component is not None  # `_operand` accepts only ordered types
     left, right = component(value), component(operand)
     return {
         "lt": left < right,

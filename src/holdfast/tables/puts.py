@@ -17,7 +17,7 @@ from holdfast.errors import (
 from holdfast.limits import MAX_ATTRIBUTE_BYTES, MAX_RANGE_VALUE_BYTES, MAX_TTL_SECONDS
 from holdfast.tables import row_codec, types
 from holdfast.tables.conditions import Condition, parse_condition
-from holdfast.tables.etags import check_tags, require, row_etag
+from holdfast.tables.etags import check_etag, check_tags, row_etag
 from holdfast.tables.plan import Attribute, TablePlan, Values
 from holdfast.tables.predicates import accept_value
 from holdfast.tables.records import Item, PutResult
@@ -26,7 +26,7 @@ from holdfast.tables.row_writer import RowWriter
 from holdfast.tables.values import accept_string
 
 UNSET: Final = -1  # `_ttl` was not given
-FOR_EVER: Final = 0  # `_ttl` was null
+NO_EXPIRY: Final = 0  # `_ttl` was null: the row never expires
 
 Change = tuple[
     Attribute, Callable[[Any], Any]
@@ -107,19 +107,19 @@ def prepare(
             id, accept, attribute = slots[name]
             kind = type(value)
             if kind is str and accept is accept_string and value.isascii():
-                values[id] = value  # what `accept` would say of most texts
+                values[id] = value  # `accept` returns most texts unchanged
             elif kind is dict and (change := _partial(attribute, value)) is not None:
                 changes.append((attribute, change))
             else:
                 values[id] = accept(value)
     except ValueError:
-        _raise_first(plan, attributes)
+        _raise_first_problem(plan, attributes)
     ttl_ms = _ttl(plan, attributes["_ttl"]) if "_ttl" in attributes else UNSET
     is_new = False
     for id, name in plan.key_slots:
         if values[id] is None:
             if name != plan.version:
-                _raise_first(plan, attributes)
+                _raise_first_problem(plan, attributes)
             values[id] = make_version()
             is_new = True
     return CheckedPut(
@@ -150,7 +150,7 @@ def is_met(writer: RowWriter, put: CheckedPut, found: FoundRow) -> bool:
         etag = None
         if found.values is not None and found.row is not None:
             etag = row_etag(writer.plan, found.row.body, found.static_value)
-        require(etag, put.if_match, put.if_none_match)
+        check_etag(etag, put.if_match, put.if_none_match)
     return put.condition is None or put.condition.is_met(found.values, found.statics)
 
 
@@ -198,7 +198,7 @@ def apply(writer: RowWriter, put: CheckedPut, found: FoundRow) -> PutResult:
 
 
 def item_of(plan: TablePlan, values: Values, statics: Values | None) -> Item:
-    """Returns a row as the caller sees it, from its values by id."""
+    """Returns a row as a dict of its attributes, from its values by id."""
     return {
         attribute.name: (statics[attribute.id] if statics is not None else None)
         if attribute.is_static
@@ -215,7 +215,7 @@ def _unknown(plan: TablePlan, name: Any) -> UnknownAttribute:
     return UnknownAttribute(f"Unknown attribute {name}{near}", attribute=str(name))
 
 
-def _raise_first(plan: TablePlan, attributes: Mapping[str, Any]) -> None:
+def _raise_first_problem(plan: TablePlan, attributes: Mapping[str, Any]) -> None:
     """Raises for an attribute that the schema does not have, otherwise for the first invalid one in
     the order of the schema."""
     for name in attributes:
@@ -237,7 +237,7 @@ def _raise_first(plan: TablePlan, attributes: Mapping[str, Any]) -> None:
             raise MissingKeyAttribute(
                 f"Index attribute {attribute.name!r} is missing", attribute=attribute.name
             )
-    raise AssertionError("an attribute was refused and then taken")
+    raise AssertionError("an attribute was refused and then accepted")
 
 
 def _partial(attribute: Attribute, value: dict[str, Any]) -> Callable[[Any], Any] | None:
@@ -253,7 +253,7 @@ def _partial(attribute: Attribute, value: dict[str, Any]) -> Callable[[Any], Any
 
         def change(before: Any) -> Any:
             members = type.accept([*(before or []), *(added or [])]) or []
-            return types.without(type.kind, members, removed or [])
+            return types.without_members(type.kind, members, removed or [])
 
         return change
     may_be_value = type.kind.takes_buffers or type.kind.takes_objects
@@ -281,7 +281,7 @@ def _ttl(plan: TablePlan, seconds: Any) -> int:
             attribute="_ttl",
         )
     if seconds is None:
-        return FOR_EVER
+        return NO_EXPIRY
     whole = None
     if not isinstance(seconds, bool | str):
         try:
@@ -370,7 +370,7 @@ def _expiry(writer: RowWriter, put: CheckedPut, found: FoundRow) -> int:
     plan = writer.plan
     if plan.policy.sets_expiry:
         return writer.now_ms + plan.policy.ttl_ms
-    if put.ttl_ms == FOR_EVER:
+    if put.ttl_ms == NO_EXPIRY:
         return 0
     if put.ttl_ms != UNSET:
         return writer.now_ms + put.ttl_ms

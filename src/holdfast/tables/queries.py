@@ -31,8 +31,8 @@ from holdfast.tables.predicates import (
 )
 from holdfast.tables.records import IndexProgress
 
-# The operators on keys where greater values come first.
-_TURNED: Final = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq"}
+# The operators for elements in descending order.
+_REVERSED_OPERATORS: Final = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq"}
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -139,7 +139,7 @@ def slice_of(plan: TablePlan, keys: Keys, index: Index, attributes: Any) -> Slic
                 if isinstance(value, dict):
                     predicate = range_predicate(element, value)
                     if len(predicate) > 1 or predicate[0][0] != "eq":
-                        _refuse_more(index, attributes, element, left)
+                        _check_last(index, attributes, element, left)
                         found.begin, found.end = bounds(element, predicate, prefix)
                         found.bounded = True
                         return found
@@ -189,7 +189,7 @@ def projection_of(plan: TablePlan, proj: Any) -> list[str] | None:
     return list(dict.fromkeys(names))
 
 
-# --- within --------------------------------------------------------------------------------------
+# --- internals -----------------------------------------------------------------------------------
 
 
 def _building(found: IndexProgress, plan: TablePlan) -> IndexBuilding:
@@ -229,7 +229,7 @@ def _limit(query: Query) -> int:
     if limit is None:
         return MAX_COUNTED_ROWS if query.count_only else DEFAULT_PAGE_ROWS
     if isinstance(limit, float | Decimal) and math.isfinite(limit) and limit == int(limit):
-        limit = int(limit)  # JSON knows one kind of number: 2.0 is 2
+        limit = int(limit)  # JSON has one kind of number: 2.0 is 2
     if type(limit) is not int or limit < 1:
         raise InvalidTableQuery(f"The limit must be an integer of at least 1, not {shown(limit)}")
     return min(limit, MAX_COUNTED_ROWS if query.count_only else MAX_PAGE_ROWS)
@@ -292,13 +292,13 @@ def _check_names(index: Index, attributes: Mapping[str, Any]) -> None:
 
 
 def _check_values(plan: TablePlan, attributes: Mapping[str, Any]) -> None:
-    """Raises for the first value, in the order of the schema, that its type does not take."""
+    """Raises for the first value, in the order of the schema, that its type does not accept."""
     for attribute in plan.attributes.values():
         if attribute.name in attributes:
             parse(attribute, attributes[attribute.name], InvalidTableQuery)
 
 
-def _refuse_more(index: Index, attributes: Mapping[str, Any], element: Element, left: int) -> None:
+def _check_last(index: Index, attributes: Mapping[str, Any], element: Element, left: int) -> None:
     if left:
         _check_names(index, attributes)
         raise _found_after(element)
@@ -318,7 +318,7 @@ def bounds(element: Element, predicate: Predicate, prefix: bytes) -> tuple[bytes
     for operator, operand in predicate:
         point, point_end = prefix_range(prefix + element.component(operand))
         if element.desc:
-            operator = _TURNED[operator]
+            operator = _REVERSED_OPERATORS[operator]
         if operator == "ge":
             begin = max(begin, point)
         elif operator == "gt":

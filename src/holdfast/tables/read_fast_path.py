@@ -38,7 +38,7 @@ def fast_page(
     if index is None or not index.complete or plan.statics:
         return None
     keys = keys_of(reader.space)
-    base = (keys.rows if index.id is None else keys.entries) + index.place
+    base = (keys.rows if index.id is None else keys.entries) + index.full_prefix
     found = _range(index, base, _NOTHING if attributes is None else attributes)
     if found is None:
         return None

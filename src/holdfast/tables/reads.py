@@ -10,7 +10,7 @@ from holdfast.engine.contract import Reader
 from holdfast.error_text import shown
 from holdfast.errors import InvalidTableQuery
 from holdfast.keys import after, prefix_range
-from holdfast.limits import MAX_PAGE_BYTES
+from holdfast.limits import MAX_PAGE_BYTES, MAX_READ_PAGE_BYTES
 from holdfast.tables import row_codec
 from holdfast.tables.compression import count_expanded
 from holdfast.tables.etags import row_etag
@@ -31,7 +31,7 @@ from holdfast.tables.revisions import resolve, values_of
 Form = Literal["python", "json"]
 Pairs = Iterator[tuple[bytes, bytes]]
 
-_ESCAPED: Final = 6  # bytes of JSON that one stored byte becomes at most
+_MAX_ESCAPED_BYTES: Final = 6  # of JSON for one stored byte
 
 
 def get_page(reader: Reader, plan: TablePlan, query: Query, form: Form = "python") -> Page:
@@ -46,8 +46,8 @@ def get_page(reader: Reader, plan: TablePlan, query: Query, form: Form = "python
         position = read_token(slice, query.distinct, query.next)
     if query.count_only:
         return _count(reader, plan, query, slice, position, limit)
-    shape = ItemBuilder(reader, plan, index, names, query.with_ttl, form)
-    return _collect(reader, plan, query, slice, shape, position, limit)
+    builder = ItemBuilder(reader, plan, index, names, query.with_ttl, form)
+    return _collect(reader, plan, query, slice, builder, position, limit)
 
 
 def check_form(form: Any) -> None:
@@ -64,15 +64,15 @@ def scan_items(
     slice = slice_of(plan, keys_of(reader.space), index, query.attributes)
     if query.order is not None:
         set_order(slice, query.order)
-    shape = ItemBuilder(reader, plan, index, names, query.with_ttl, form)
+    builder = ItemBuilder(reader, plan, index, names, query.with_ttl, form)
     for key, value in SliceScan(reader, plan, slice, query.distinct, None).all():
-        item = shape.item(key, value)
+        item = builder.item(key, value)
         if item is not None:
             yield item
 
 
 class ItemBuilder:
-    """Makes items of the answer from stored rows."""
+    """Makes the items of an answer from stored rows."""
 
     def __init__(
         self,
@@ -95,10 +95,10 @@ class ItemBuilder:
             self._statics = [c for c in plan.statics if c.name in self._projection.names]
             self._static_prefix: bytes | None = None
             self._static_values: list[Any] | None = None
-        # Of the values after the last item, expanded; its size may not show in its stored pair.
+        # The expanded size of the last item, and of its statics: stored pairs do not show it.
         self._item_bytes = 0
         self._static_bytes = 0
-        # Without any of these an item is the decoded value, and `item` has nothing more to do.
+        # Without any of these, an item is just the decoded value.
         self._plain = not (self._statics or self._from_row or with_ttl or self._as_json)
 
     def _choose(self, names: list[str] | None) -> Projection:
@@ -107,8 +107,8 @@ class ItemBuilder:
             return plan.projection if names is None else plan.project(names)
         if names is None:
             return index.projection
-        if all(name in index.places for name in names):
-            return Projection(index.decoder, names, [index.places[name] for name in names])
+        if all(name in index.positions for name in names):
+            return Projection(index.decoder, names, [index.positions[name] for name in names])
         self._from_row = True
         return plan.project(names)
 
@@ -133,14 +133,14 @@ class ItemBuilder:
             return self._projection.item(body)
         return self._full_item(key, body, expires_ms)
 
-    def collect(self, walk: "SliceScan", limit: int) -> tuple[list[Item], bytes, bytes, bool]:
+    def collect(self, scan: "SliceScan", limit: int) -> tuple[list[Item], bytes, bytes, bool]:
         """Returns the items of a page, its last pair, and whether more may follow."""
         items: list[Item] = []
         size, worth_measuring = 0, unmeasured_bytes(self._projection, limit)
         measured = _PageSize(self._plan, is_json=self._as_json)
         key = value = b""
         plain_item = self._projection.item if self._plain else None
-        pairs: Pairs | None = walk.first(limit)
+        pairs: Pairs | None = scan.first_portion(limit)
         while pairs is not None:
             count, found = 0, b""
             for found, data in pairs:
@@ -155,9 +155,13 @@ class ItemBuilder:
                     items.append(item)
                     size += self._item_bytes
                 key, value = found, data
-                if len(items) == limit or (size >= worth_measuring and measured.is_full(items)):
+                if (
+                    len(items) == limit
+                    or size > MAX_READ_PAGE_BYTES
+                    or (size >= worth_measuring and measured.is_full(items))
+                ):
                     return items, key, value, True
-            pairs = walk.following(found, count, limit)
+            pairs = scan.next_portion(found, count, limit)
         return items, key, value, False
 
     def _full_item(self, key: bytes, body: bytes, expires_ms: int) -> Item:
@@ -214,12 +218,12 @@ def _collect(
     plan: TablePlan,
     query: Query,
     slice: Slice,
-    shape: ItemBuilder,
+    builder: ItemBuilder,
     position: Position | None,
     limit: int,
 ) -> Page:
-    walk = SliceScan(reader, plan, slice, query.distinct, position)
-    items, last, last_value, is_cut = shape.collect(walk, limit)
+    scan = SliceScan(reader, plan, slice, query.distinct, position)
+    items, last, last_value, is_cut = builder.collect(scan, limit)
     etag = None
     if items and slice.index.id is None and slice.is_whole_key:
         etag = _etag(reader, plan, last_value)
@@ -233,7 +237,7 @@ def _collect(
 
 def unmeasured_bytes(projection: Projection, limit: int) -> int:
     """Returns the stored bytes below which a page can't reach its full size."""
-    return (MAX_PAGE_BYTES - limit * projection.json_overhead) // _ESCAPED
+    return (MAX_PAGE_BYTES - limit * projection.json_overhead) // _MAX_ESCAPED_BYTES
 
 
 class _PageSize:
@@ -272,8 +276,8 @@ def _count(
                 continue
         count += 1
         if count == limit:
-            place = _position(plan, slice, query.distinct, key, value)
-            token = make_token(slice, query.distinct, place)
+            end = _position(plan, slice, query.distinct, key, value)
+            token = make_token(slice, query.distinct, end)
             return Page(items=[], count=count, next=token)
     return Page(items=[], count=count)
 
@@ -287,7 +291,7 @@ def _etag(reader: Reader, plan: TablePlan, value: bytes) -> str:
     return row_etag(plan, body, statics)
 
 
-# --- walking -------------------------------------------------------------------------------------
+# --- scanning ------------------------------------------------------------------------------------
 
 
 class SliceScan:
@@ -314,20 +318,20 @@ class SliceScan:
         elif position is not None:
             self._continue_after(position.key)
 
-    def first(self, limit: int) -> Pairs | None:
-        """Returns a first portion, which is enough unless some of it has expired."""
+    def first_portion(self, limit: int) -> Pairs | None:
+        """Returns the first portion; more are needed only if some of its rows have expired."""
         if self._special is not None:
             return self._special
         if self._begin >= self._end:
             return None
         return self._reader.scan(self._begin, self._end, limit=limit, reverse=self._reverse)
 
-    def following(self, key: bytes, count: int, limit: int) -> Pairs | None:
+    def next_portion(self, key: bytes, count: int, limit: int) -> Pairs | None:
         """Returns the portion after the one that ended with `key`; None if that was all."""
         if self._special is not None or count < limit:
             return None
         self._continue_after(key)
-        return self.first(limit)
+        return self.first_portion(limit)
 
     def all(self) -> Pairs:
         if self._special is not None:

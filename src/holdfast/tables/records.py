@@ -15,7 +15,7 @@ class TableRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     number: int
     schema: bytes  # the normalised schema as JSON: members come back in the order they were sent
     ids: dict[str, int]  # of the attributes; rows are stored by id
-    next_id: int  # ids are not used twice: what an old row holds under a removed id is gone
+    next_id: int  # no id is used twice: values under a removed id are ignored
     indexes: dict[str, int] = {}  # ids of the secondary indexes
     next_index: int = 0
     building: list[str] = []  # indexes that are not complete yet
@@ -29,13 +29,13 @@ class DefaultRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
     schema: bytes
     is_template: bool = False  # in the space `*`: copied into others, not used itself
-    unfinished: str = ""  # of a template: "create" or "drop" while it is carried into the others
+    unfinished: str = ""  # of a template: "create" or "drop" while it is copied to the others
 
 
 class BuildRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The progress of building an index, as it is stored."""
 
-    after: bytes = b""  # the last row key that was seen, without the space
+    after: bytes = b""  # the key of the last indexed row, without the space
     rows: int = 0
     problem: str = ""  # why it can't be built
 
@@ -54,7 +54,7 @@ class PutResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     applied: bool
     tid: Any = None  # the version attribute's value, given or generated; None without one
-    old: Item | None = None  # the row as it was, if that was asked for and there was one
+    old: Item | None = None  # the row before, if `return_old` was set and it existed
 
 
 class DeleteResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -91,7 +91,7 @@ class Page(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
-    """Figures about a table."""
+    """The size of a table."""
 
     rows: int
     bytes: int

@@ -6,7 +6,7 @@ stored revision and for each of its *fallbacks*: older revisions that outlive al
 newest row stores the list of fallbacks, newest first, each with a later expiry than the one before;
 a row that never expires ends the list. Most records have none, and cost nothing extra.
 
-An entry that belongs to a fallback is marked as uncertain: a read of it looks at the record.
+An entry that belongs to a fallback is marked as uncertain: a reader must check the record, too.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -41,23 +41,24 @@ class ChainEntry(NamedTuple):
 
 
 def until(row: StoredRow) -> int:
+    """Returns when a row expires, in ms; `NEVER` if it does not."""
     return row.expires_ms or NEVER
 
 
 def chain_of(key: bytes, newest: StoredRow) -> list[ChainMember]:
     """Returns the newest row of a record and its fallbacks."""
-    record, listed = key[:-VERSION_BYTES], newest.fallbacks
+    record, stored = key[:-VERSION_BYTES], newest.fallbacks
     chain = [ChainMember(key, until(newest))]
-    for at in range(0, len(listed), _ITEM_BYTES):
-        item = listed[at : at + _ITEM_BYTES]
+    for at in range(0, len(stored), _ITEM_BYTES):
+        item = stored[at : at + _ITEM_BYTES]
         chain.append(
             ChainMember(record + item[:VERSION_BYTES], int.from_bytes(item[VERSION_BYTES:]))
         )
     return chain
 
 
-def listed(fallbacks: Sequence[ChainMember]) -> bytes:
-    """Returns the fallbacks of a row as it keeps them."""
+def encode_fallbacks(fallbacks: Sequence[ChainMember]) -> bytes:
+    """Returns a list of fallbacks in its stored form."""
     return b"".join(each.key[-VERSION_BYTES:] + each.until.to_bytes(8) for each in fallbacks)
 
 
@@ -69,12 +70,12 @@ def chain_with(
     older = [member for member in before if member.key > key]
     was = next((member for member in before if member.key == key), None)
     longest = newer[-1].until if newer else -1
-    mine = [ChainMember(key, ends)] if ends > longest else []
+    own = [ChainMember(key, ends)] if ends > longest else []
     longest = max(longest, ends)
     if was is not None and was.until > ends:
-        # It was in front of rows that now outlive it.
-        return [*newer, *mine, *outliving(reader, key, longest)]
-    return [*newer, *mine, *(member for member in older if member.until > longest)]
+        # The old row hid rows that outlive the new one.
+        return [*newer, *own, *outliving(reader, key, longest)]
+    return [*newer, *own, *(member for member in older if member.until > longest)]
 
 
 def outliving(reader: Reader, key: bytes, longest: int) -> Iterator[ChainMember]:

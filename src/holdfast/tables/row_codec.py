@@ -1,7 +1,7 @@
 """The bytes of a stored row, static record or index entry: header, expiry, policy generation,
 fallbacks, values.
 
-The header byte has the codec in its low bits and says what else follows. Rows that never expire,
+The header byte has the codec in its low bits and flags for what follows. Rows that never expire,
 are not compressed and were written under the table's first policy have the header 0: their values
 follow at once.
 """
@@ -16,13 +16,13 @@ _CODEC: Final = MAX_CODE
 _EXPIRES: Final = 0x10
 _GENERATION: Final = 0x20
 _FALLBACKS: Final = 0x40  # of the newest row of a record; see revisions.py
-_UNCERTAIN: Final = 0x80  # of an index entry; see there
+_UNCERTAIN: Final = 0x80  # of an index entry; see revisions.py
 _EXPIRY: Final = struct.Struct(">Q")
 _NUMBER: Final = struct.Struct(">I")
 
 
 class StoredRow(NamedTuple):
-    """A stored value, taken apart. `expires_ms` is 0 if it never expires."""
+    """A stored value, decoded. `expires_ms` is 0 if it never expires."""
 
     value: bytes
     expires_ms: int
@@ -30,7 +30,7 @@ class StoredRow(NamedTuple):
     codec: int
     packed: bytes  # the values, still compressed by `codec`
     fallbacks: bytes = b""  # of a row: revisions that become current when it has expired
-    is_uncertain: bool = False  # of an index entry: whether its record must be looked at
+    is_uncertain: bool = False  # of an index entry: whether readers must check its record
 
     @property
     def body(self) -> bytes:
@@ -43,11 +43,11 @@ class StoredRow(NamedTuple):
     def is_live(self, now_ms: int) -> bool:
         return not self.expires_ms or self.expires_ms > now_ms
 
-    def expiring(self, expires_ms: int) -> "StoredRow":
+    def with_expiry(self, expires_ms: int) -> "StoredRow":
         """Returns the row with another expiry."""
         return _join(self.codec, self.packed, expires_ms, self.generation)
 
-    def of_generation(self, generation: int) -> "StoredRow":
+    def with_generation(self, generation: int) -> "StoredRow":
         return _join(self.codec, self.packed, self.expires_ms, generation, self.fallbacks)
 
     def with_fallbacks(self, fallbacks: bytes) -> "StoredRow":

@@ -30,21 +30,21 @@ class RowWriter:
     def __init__(self, tx: Transaction, plan: TablePlan) -> None:
         self.tx = tx
         self.plan = plan
-        self._places = layout.table_keys(tx.space, plan.number)
-        self._rows = self._places.rows
+        self._keys = layout.table_keys(tx.space, plan.number)
+        self._rows = self._keys.rows
         self._counts = [0, 0, 0, 0]
 
     @property
     def now_ms(self) -> int:
         return expiry.to_ms(self.tx.now)
 
-    # --- looking ---------------------------------------------------------------------------------
+    # --- reading ---------------------------------------------------------------------------------
 
     def row_key(self, values: Values) -> bytes:
         return self._rows + self.plan.primary.key(values)
 
     def static_key(self, values: Values) -> bytes:
-        return self._places.statics + self.plan.primary.hash_part(values)
+        return self._keys.statics + self.plan.primary.hash_part(values)
 
     def row(self, key: bytes) -> StoredRow | None:
         """Returns the stored row, live or not."""
@@ -71,12 +71,12 @@ class RowWriter:
         """Returns the prefix of all rows with the hash key of `values`."""
         return self._rows + self.plan.primary.hash_part(values)
 
-    # --- changing --------------------------------------------------------------------------------
+    # --- writing ---------------------------------------------------------------------------------
 
     def write_row(self, key: bytes, row: StoredRow, values: Values, old: StoredRow | None) -> None:
         """Writes `row`, replacing `old`, which is None if nothing was stored under the key."""
         if self.plan.current_indexes:
-            row = self._move_current(key, row, values, old)
+            row = self._update_current_entries(key, row, values, old)
         self.tx.put(key, row.value)
         counts = self._counts
         if old is None:
@@ -89,7 +89,7 @@ class RowWriter:
         if self.plan.per_row_indexes:
             before = None if old is None else self.plan.values(old.body)
             for index in self.plan.per_row_indexes:
-                self._move_entry(index, before, old, values, row)
+                self._replace_entry(index, before, old, values, row)
 
     def add_simple_row(self, values: Values, body: bytes, is_new: bool) -> bool:
         """Puts a row of a simple table, unless one is stored under its key."""
@@ -118,19 +118,20 @@ class RowWriter:
 
     def expire(self, key: bytes, row: StoredRow, expires_ms: int) -> None:
         """Sets the expiry of a row that is not the newest of its record."""
-        expiring = row.expiring(expires_ms)
+        expiring = row.with_expiry(expires_ms)
         self.tx.put(key, expiring.value)
         self._counts[layout.BYTES] += len(expiring.value) - len(row.value)
         self._reschedule(key, row.expires_ms, expires_ms)
         if self.plan.per_row_indexes:
             values = self.plan.values(row.body)
             for index in self.plan.per_row_indexes:
-                self._move_entry(index, values, row, values, expiring)
+                self._replace_entry(index, values, row, values, expiring)
 
-    def settle(self, key: bytes, row: StoredRow, generation: int) -> None:
+    def store_generation(self, key: bytes, row: StoredRow, generation: int) -> None:
         """Stores in a record's newest row that the policy of this generation has been applied."""
-        self.tx.put(key, row.of_generation(generation).value)
-        self._counts[layout.BYTES] += 0 if row.generation else 4
+        value = row.with_generation(generation).value
+        self.tx.put(key, value)
+        self._counts[layout.BYTES] += len(value) - len(row.value)
 
     def remove(self, rows: Sequence[tuple[bytes, StoredRow]]) -> None:
         """Removes stored rows, given in the order of their keys."""
@@ -148,33 +149,33 @@ class RowWriter:
             begin = end
 
     def finish(self) -> None:
-        for key, delta in zip(self._places.counts, self._counts, strict=True):
+        for key, delta in zip(self._keys.counts, self._counts, strict=True):
             if delta:
                 self.tx.add(key, delta)
 
-    # --- within ----------------------------------------------------------------------------------
+    # --- internals -------------------------------------------------------------------------------
 
     def _remove_from_record(self, record: bytes, rows: Sequence[tuple[bytes, StoredRow]]) -> None:
         [(newest, head)] = self.newest(record, 1)
         before = revisions.chain_of(newest, head)
         removed = {key for key, _ in rows}
-        hit = [member for member in before if member.key in removed]
-        was = self._members(before) if hit else []
+        affected = [member for member in before if member.key in removed]
+        was = self._load_chain(before) if affected else []
         for key, each in rows:
             self._remove_row(key, each)
-        if not hit:
+        if not affected:
             return
         if newest in removed:
             removed |= self._remove_expired(record)
         following = self.newest(record, 1)
-        after = self._chain_without(before, removed, hit, following)
+        after = self._chain_without(before, removed, affected, following)
         if following:
-            self._list_fallbacks(*following[0], after)
-        self._replace_entries(was, self._members(after))
+            self._store_fallbacks(*following[0], after)
+        self._replace_entries(was, self._load_chain(after))
 
     def _remove_expired(self, record: bytes) -> set[bytes]:
         """Removes expired revisions before the first live one of a record. They would be removed
-        soon anyway; left here, they would have to hold the list of fallbacks."""
+        soon anyway; until then, one of them would have to store the list of fallbacks."""
         removed = set()
         while following := self.newest(record, 1):
             [(key, row)] = following
@@ -188,7 +189,7 @@ class RowWriter:
         self,
         before: Sequence[ChainMember],
         removed: set[bytes],
-        hit: Sequence[ChainMember],
+        affected: Sequence[ChainMember],
         following: Sequence[tuple[bytes, StoredRow]],
     ) -> Sequence[ChainMember]:
         """Returns the chain of a record without the rows that were just removed."""
@@ -197,10 +198,10 @@ class RowWriter:
         key, row = following[0]
         kept = [member for member in before if member.key not in removed]
         # A row after an expired one, which it did not outlive, has expired too.
-        has_expired = all(member.until <= self.now_ms for member in hit)
+        has_expired = all(member.until <= self.now_ms for member in affected)
         if has_expired and kept and kept[0].key == key:
             return kept
-        front = [member for member in kept if member.key < hit[0].key]
+        front = [member for member in kept if member.key < affected[0].key]
         front = front or [ChainMember(key, revisions.until(row))]
         return [*front, *revisions.outliving(self.tx, *front[-1])]
 
@@ -212,9 +213,9 @@ class RowWriter:
         if self.plan.per_row_indexes:
             values = self.plan.values(row.body)
             for index in self.plan.per_row_indexes:
-                self._move_entry(index, values, row, None, None)
+                self._replace_entry(index, values, row, None, None)
 
-    def _move_current(
+    def _update_current_entries(
         self, key: bytes, row: StoredRow, values: Values, old: StoredRow | None
     ) -> StoredRow:
         """Updates the entries of a record for a row that is about to be put, and returns the row in
@@ -228,17 +229,17 @@ class RowWriter:
             replaced = newest[0][1] if newest else None
             was = None if replaced is None else self.plan.values(replaced.body)
             for index in self.plan.current_indexes:
-                self._move_entry(index, was, replaced, values, row)
+                self._replace_entry(index, was, replaced, values, row)
             return row
-        was_members = self._members(before)
+        was_members = self._load_chain(before)
         written = ChainEntry(key, row, values)
-        self._replace_entries(was_members, self._members(after, written))
+        self._replace_entries(was_members, self._load_chain(after, written))
         if after[0].key == key:
-            return row.with_fallbacks(revisions.listed(after[1:]))
-        self._list_fallbacks(*newest[0], after)
+            return row.with_fallbacks(revisions.encode_fallbacks(after[1:]))
+        self._store_fallbacks(*newest[0], after)
         return row
 
-    def _members(
+    def _load_chain(
         self, chain: Sequence[ChainMember], written: ChainEntry | None = None
     ) -> list[ChainEntry]:
         """Returns the rows of a chain, one of which may be about to be written."""
@@ -252,9 +253,9 @@ class RowWriter:
                 found.append(ChainEntry(member.key, row, self.plan.values(row.body)))
         return found
 
-    def _list_fallbacks(self, key: bytes, row: StoredRow, chain: Sequence[ChainMember]) -> None:
+    def _store_fallbacks(self, key: bytes, row: StoredRow, chain: Sequence[ChainMember]) -> None:
         """Stores the list of fallbacks in the newest row of a record."""
-        kept = row.with_fallbacks(revisions.listed(chain[1:]))
+        kept = row.with_fallbacks(revisions.encode_fallbacks(chain[1:]))
         if kept is not row:
             self.tx.put(key, kept.value)
             self._counts[layout.BYTES] += len(kept.value) - len(row.value)
@@ -265,21 +266,21 @@ class RowWriter:
             was, now = revisions.entries_of(index, before), revisions.entries_of(index, after)
             for key in was.keys() - now.keys():
                 self._counts[layout.ENTRIES] -= index.complete or self._has_entry(key)
-                self.tx.delete(self._places.entries + key)
+                self.tx.delete(self._keys.entries + key)
             for key, value in now.items():
                 if was.get(key) != value:
                     is_new = key not in was if index.complete else not self._has_entry(key)
                     self._counts[layout.ENTRIES] += is_new
-                    self.tx.put(self._places.entries + key, value)
+                    self.tx.put(self._keys.entries + key, value)
 
-    def list_chain(self, key: bytes, row: StoredRow) -> list[ChainEntry]:
+    def rebuild_chain(self, key: bytes, row: StoredRow) -> list[ChainEntry]:
         """Returns the chain of a record, and stores its list of fallbacks in the newest row."""
         ends = revisions.until(row)
         chain = [ChainMember(key, ends), *revisions.outliving(self.tx, key, ends)]
-        self._list_fallbacks(key, row, chain)
-        return self._members(chain)
+        self._store_fallbacks(key, row, chain)
+        return self._load_chain(chain)
 
-    def _move_entry(
+    def _replace_entry(
         self,
         index: Index,
         before: Values | None,
@@ -296,18 +297,18 @@ class RowWriter:
             return
         if was is not None and (now is None or was[0] != now[0]):
             self._counts[layout.ENTRIES] -= index.complete or self._has_entry(was[0])
-            self.tx.delete(self._places.entries + was[0])
+            self.tx.delete(self._keys.entries + was[0])
         if now is not None:
             if index.complete:
                 self._counts[layout.ENTRIES] += was is None or was[0] != now[0]
             else:
                 self._counts[layout.ENTRIES] += not self._has_entry(now[0])
             value = row_codec.encode(now[1], expires_ms=new_expiry).value
-            self.tx.put(self._places.entries + now[0], value)
+            self.tx.put(self._keys.entries + now[0], value)
 
     def _has_entry(self, key: bytes) -> bool:
         """Returns whether an entry is stored: while an index is built, it may not be yet."""
-        return self.tx.get(self._places.entries + key) is not None
+        return self.tx.get(self._keys.entries + key) is not None
 
     def _reschedule(self, key: bytes, was_ms: int, now_ms: int) -> None:
         if was_ms == now_ms:

@@ -1,4 +1,4 @@
-"""Checks and normalises a submitted schema; an error says why it is refused."""
+"""Checks and normalises a submitted schema."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -6,7 +6,12 @@ from typing import Any, Final
 
 from holdfast.error_text import did_you_mean, nearest, shown
 from holdfast.errors import InvalidTableSchema
-from holdfast.limits import MAX_ATTRIBUTES, MAX_TABLE_NAME_BYTES, MAX_TTL_SECONDS
+from holdfast.limits import (
+    MAX_ATTRIBUTES,
+    MAX_TABLE_INDEXES,
+    MAX_TABLE_NAME_BYTES,
+    MAX_TTL_SECONDS,
+)
 from holdfast.tables.compression import check_compression
 from holdfast.tables.durations import seconds_of
 from holdfast.tables.policies import check_policy, normalise_policy
@@ -23,8 +28,8 @@ _KNOWN: Final = {
     "options",
 }  # fmt: skip
 _OPTIONS: Final = ("compression", "updates", "default_time_to_live")
-_KNOWN_OPTIONS: Final = (*_OPTIONS, "durability")  # which the originals take; here all is durable
-_DROPPED: Final = ("_config_version", "_backend_version")  # the originals' own book-keeping
+_KNOWN_OPTIONS: Final = (*_OPTIONS, "durability")  # RESTBase's; here every commit is durable
+_DROPPED: Final = ("_config_version", "_backend_version")  # RESTBase's own book-keeping
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f]")
 
 
@@ -34,8 +39,8 @@ def normalise(
     """Returns the schema that is stored for `table`, and a warning for each unknown member.
 
     Fills in the defaults that section 3.3 of the specification names, and converts durations to
-    seconds; all else is stored as it was sent. `before` is the table's present schema: what it
-    contains is accepted again, even where a new schema would be refused.
+    seconds; all else is stored as it was sent. `before` is the table's present schema: what
+    it contains is accepted again, even where a new schema would be refused.
     """
     check_name(table, "table")
     if not isinstance(submitted, Mapping):
@@ -218,6 +223,10 @@ def _secondary(
     if not isinstance(indexes, Mapping):
         raise InvalidTableSchema(
             "Invalid index. Must have at least one entry: secondaryIndexes is an object"
+        )
+    if len(indexes) > MAX_TABLE_INDEXES:
+        raise InvalidTableSchema(
+            f"A table has at most {MAX_TABLE_INDEXES} secondary indexes, these are {len(indexes)}"
         )
     found = {}
     for name, elements in indexes.items():

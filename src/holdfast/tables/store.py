@@ -100,7 +100,7 @@ class StoreTables(_PerCall):
         first refused line raises `BadDump`, and nothing is imported. Reads 1 key for each row;
         writes 1, and 1 for each index entry.
         """
-        self.schema(table)  # or there is no table to put them into, however few they are
+        self.schema(table)  # raises if the table does not exist, even without lines
         numbered = transfer.numbered(lines)
         if atomic:
             return ImportReport(rows=self._import_all(table, numbered), refused=0, refusals=[])

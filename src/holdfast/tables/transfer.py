@@ -20,7 +20,7 @@ from holdfast.tables.types import json_text_as_written
 
 Format = Literal["ndjson", "csv"]
 
-_CSV_ROWS = 200  # that are written to the caller together
+_CSV_ROWS = 200  # that are yielded together
 
 
 def lines_of(items: Iterable[Item], names: list[str], format: Format) -> Iterator[bytes]:
@@ -82,14 +82,14 @@ def import_lines(
 def numbered(lines: Iterable[bytes | str]) -> Iterator[tuple[int, bytes]]:
     """Yields the lines that are not blank, numbered from 1."""
     for number, line in enumerate(lines, 1):
-        # A lone surrogate becomes bytes that are not UTF-8, and its line is refused as such.
+        # A lone surrogate becomes bytes that are not UTF-8, so its line is refused as not UTF-8.
         raw = line.encode(errors="surrogatepass") if isinstance(line, str) else line
         if raw.strip():
             yield number, raw
 
 
 def bounded(lines: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
-    """Yields the lines of an import that is one transaction."""
+    """Yields numbered lines, and raises when they are too large for one transaction."""
     size = 0
     for number, line in lines:
         size += len(line)

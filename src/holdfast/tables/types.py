@@ -16,7 +16,7 @@ from uuid import UUID
 import msgspec
 
 from holdfast.keys.encoding import PACKERS, TimeUUID, pack_time_uuid_desc
-from holdfast.limits import MAX_DECIMAL_ZEROS
+from holdfast.limits import MAX_COLLECTION_ITEMS, MAX_DECIMAL_ZEROS
 from holdfast.tables.values import (
     EXACT,
     accept_blob,
@@ -40,7 +40,7 @@ from holdfast.tables.values import (
 Convert = Callable[[Any], Any]
 Component = Callable[[Any], bytes]
 
-_SAFE_INTEGER: Final = 2**53 - 1  # what every JSON parser keeps
+_SAFE_INTEGER: Final = 2**53 - 1  # the largest that every JSON parser reads exactly
 _BIG_JSON: Final = 1  # codes of msgpack extensions: values with integers beyond 64 bits, as text
 _BIG_INTEGER: Final = 2
 
@@ -52,12 +52,12 @@ class AttributeKind(msgspec.Struct, frozen=True, kw_only=True):
     accept_key: Convert | None = None  # like `accept`, in a key; None: it is `accept`
     from_text: Convert | None = None  # like `accept`, from the text of a URL; None: it is `accept`
     to_json: Convert | None = None  # None: the value is its own JSON form
-    pack: Convert | None = None  # None: msgpack takes the value as it is
+    pack: Convert | None = None  # None: msgpack encodes the value as it is
     component: Component | None = None  # bytes that sort as the values do; None: can't be in a key
     descending: Component | None = None  # None: the complement of `component`
     python: Any = Any  # what msgspec decodes a stored value into
     zero: Any = None  # the value that `incr` starts from; None: can't be increased
-    add: Callable[[Any, Any], Any] = operator.add  # a value and what it is increased by
+    add: Callable[[Any, Any], Any] = operator.add  # adds an amount to a value
     takes_buffers: bool = False  # Node's form of a Buffer is a value
     takes_objects: bool = False  # every object of JSON is a value
     has_time: bool = False  # a range of values can be given as times
@@ -78,7 +78,7 @@ class AttributeType(msgspec.Struct, frozen=True, kw_only=True):
     accept: Convert  # anything to the stored value; ValueError says what is wrong
     from_text: Convert  # like `accept`, from the text of a URL
     to_json: Convert | None  # None: the value is its own JSON form
-    pack: Convert | None  # None: msgpack takes the value as it is
+    pack: Convert | None  # None: msgpack encodes the value as it is
     component: Component | None  # None: can't be indexed
     hint: Any  # what msgspec decodes the stored value, or null, into
 
@@ -303,14 +303,20 @@ def accept_set(kind: AttributeKind, value: Any) -> list[Any] | None:
             raise ValueError("the members of a set are not null")
         member = accept(each)
         members.setdefault(order(member), member)
+    if len(members) > MAX_COLLECTION_ITEMS:
+        raise ValueError(
+            f"a set has at most {MAX_COLLECTION_ITEMS} members, these are {len(members)}"
+        )
     return [members[key] for key in sorted(members)] or None
 
 
-def without(kind: AttributeKind, members: list[Any], removed: list[Any]) -> list[Any] | None:
+def without_members(
+    kind: AttributeKind, members: list[Any], removed: list[Any]
+) -> list[Any] | None:
     """Returns the members of a set that equal none of `removed`."""
     order = kind.order
-    gone = set(map(order, removed))
-    return [member for member in members if order(member) not in gone] or None
+    removed_keys = set(map(order, removed))
+    return [member for member in members if order(member) not in removed_keys] or None
 
 
 def increased(type: AttributeType, value: Any, amount: Any) -> Any:
@@ -323,7 +329,7 @@ def increased(type: AttributeType, value: Any, amount: Any) -> Any:
 
 
 def equal(type: AttributeType, left: Any, right: Any) -> bool:
-    """Returns whether two values, neither of them null, are the same to their type."""
+    """Returns whether two values of a type are equal; neither may be null."""
     if type.component is not None:
         return type.component(left) == type.component(right)
     if type.is_set:

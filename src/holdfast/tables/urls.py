@@ -1,7 +1,7 @@
 """Queries by URL: the path gives the first elements of an index, the query string the rest.
 
-The query string must be the raw one of the request: once it is decoded, a comma in a name can't be
-told from a comma between names.
+The query string must be the raw one of the request: once it is decoded, a comma in a name looks
+like a comma between names.
 """
 
 import re
@@ -46,10 +46,10 @@ def query_of(
             if index is not None and index != named:
                 raise InvalidTableQuery("The path and the parameter index name different indexes")
             index = named
-    reading = _Parameters(plan, index_of(reader, plan, index), values)
+    builder = _QueryBuilder(plan, index_of(reader, plan, index), values)
     for name, raw in parameters:
-        reading.take(name, raw)
-    return reading.query(index)
+        builder.add(name, raw)
+    return builder.query(index)
 
 
 def attributes_of(
@@ -88,8 +88,8 @@ def parse_parameters(query_string: str) -> list[tuple[str, str]]:
     return found
 
 
-class _Parameters:
-    """Parameters on their way to a query."""
+class _QueryBuilder:
+    """Builds a query from the path and the parameters of a URL."""
 
     def __init__(self, plan: TablePlan, index: Index, values: list[str]) -> None:
         self._plan = plan
@@ -102,7 +102,7 @@ class _Parameters:
         self._orders: list[str] = []
         self._members: dict[str, Any] = {}
 
-    def take(self, name: str, raw: str) -> None:
+    def add(self, name: str, raw: str) -> None:
         if name == "proj":
             self._proj += [_decode_parameter(each) for each in raw.split(",")]
             return
@@ -222,7 +222,7 @@ def _fixed(plan: TablePlan, index: Index, values: list[str]) -> dict[str, str]:
 
 def _from_text(attribute: Attribute, text: str, operator: str) -> Any:
     if attribute.type.kind.has_time and not attribute.type.is_set and operator != "eq":
-        return text  # or a time, which the predicate tells apart
+        return text  # it may be a time; the predicate decides
     try:
         return attribute.type.from_text(text)
     except ValueError as error:

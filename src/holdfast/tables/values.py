@@ -26,7 +26,7 @@ MAX_FLOAT: Final = 3.4028234663852886e38
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 EXACT: Final = Context(prec=min(MAX_PREC, 20_000))
 
-_MAX_JSON_BITS: Final = 13_288  # of 4,000 digits; Python refuses to write some more than these
+_MAX_JSON_BITS: Final = 13_288  # 4,000 digits: a little less than Python refuses to print
 _INTEGER: Final = re.compile(r"-?[0-9]+", re.ASCII)
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,9})?", re.ASCII)
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/]*={0,2}", re.ASCII)

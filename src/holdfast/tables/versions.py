@@ -1,4 +1,4 @@
-"""Versions are version 1 UUIDs: makes them, reads their time, and bounds those of a time."""
+"""Versions: UUIDs of version 1. Makes them, reads their time, and bounds those of a time."""
 
 import secrets
 import threading
@@ -8,7 +8,7 @@ from uuid import UUID
 
 from holdfast.tables.values import EPOCH
 
-TICKS_PER_SECOND: Final = 10_000_000  # a version counts 100 ns
+TICKS_PER_SECOND: Final = 10_000_000  # a version counts time in steps of 100 ns
 TICKS_TO_1970: Final = 0x01B2_1DD2_1381_4000  # from 1582-10-15, where the count begins
 MAX_TICKS: Final = 2**60 - 1
 _LAST_NODE: Final = 2**64 - 1

@@ -4,7 +4,7 @@ import threading
 
 from holdfast.tasks.event_loop import EventLoop, Running
 from holdfast.tasks.execution import Attempt
-from holdfast.tasks.slots import Done, finished
+from holdfast.tasks.slots import Done, end_of_run
 
 __all__ = ["AsyncSlot"]
 
@@ -27,7 +27,7 @@ class AsyncSlot:
         loop."""
         ended = attempt.prepare()
         if ended is not None:
-            self._done(finished(self, attempt, lambda: ended))
+            self._done(end_of_run(self, attempt, lambda: ended))
         elif attempt.task is not None and attempt.task.is_async:
             self._running = self._loop.start(self._await(attempt))
         else:
@@ -47,7 +47,7 @@ class AsyncSlot:
     async def _await(self, attempt: Attempt) -> None:
         outcome = await attempt.execute_async()
         self._running = None
-        self._done(finished(self, attempt, lambda: outcome))
+        self._done(end_of_run(self, attempt, lambda: outcome))
 
     def _call(self, attempt: Attempt) -> None:
-        self._done(finished(self, attempt, attempt.execute))
+        self._done(end_of_run(self, attempt, attempt.execute))

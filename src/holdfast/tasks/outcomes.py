@@ -17,8 +17,8 @@ from holdfast.limits import MAX_TASK_ERROR_CHARS
 
 __all__ = ["Fail", "Outcome", "Parked", "Retry", "Settled", "Snooze", "error_text", "failure_text"]
 
-_HOLDFAST: Final = str(Path(__file__).parent.parent)
-_CUT: Final = "\n... [cut] ...\n"
+_PACKAGE_FOLDER: Final = str(Path(__file__).parent.parent)
+_OMISSION: Final = "\n... [cut] ...\n"
 
 
 class Retry(Exception):
@@ -110,7 +110,7 @@ def error_text(error: BaseException) -> str:
     except Exception:  # whatever a `__str__` raises, the job has to be settled
         message = "(no message)"
     name = type(error).__name__
-    return _cut(f"{name}: {message}" if message else name)
+    return _shortened(f"{name}: {message}" if message else name)
 
 
 def failure_text(error: BaseException) -> str:
@@ -119,20 +119,20 @@ def failure_text(error: BaseException) -> str:
         lines = traceback.format_exception(type(error), error, _task_frames(error.__traceback__))
     except Exception:  # a `__str__` that raises, or a chain that is too deep
         return error_text(error)
-    return _cut("".join(lines))
+    return _shortened("".join(lines))
 
 
 def _task_frames(trace: TracebackType | None) -> TracebackType | None:
     """Returns the traceback without the frames of Holdfast that lead to the task."""
     found = trace
-    while found is not None and found.tb_frame.f_code.co_filename.startswith(_HOLDFAST):
+    while found is not None and found.tb_frame.f_code.co_filename.startswith(_PACKAGE_FOLDER):
         found = found.tb_next
     return found or trace
 
 
-def _cut(text: str) -> str:
-    """Returns a text cut to size in its middle: the ends of a traceback tell most."""
+def _shortened(text: str) -> str:
+    """Returns a text, without its middle if it is long: the ends of a traceback say the most."""
     if len(text) <= MAX_TASK_ERROR_CHARS:
         return text
-    half = (MAX_TASK_ERROR_CHARS - len(_CUT)) // 2
-    return text[:half] + _CUT + text[-half:]
+    half = (MAX_TASK_ERROR_CHARS - len(_OMISSION)) // 2
+    return text[:half] + _OMISSION + text[-half:]

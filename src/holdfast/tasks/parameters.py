@@ -48,7 +48,7 @@ class Parameter(NamedTuple):
     kind: Kind
     annotation: Any
     given: inspect.Parameter
-    classes: tuple[type, ...] = ()  # what its values must be instances of, if that is simple
+    classes: tuple[type, ...] = ()  # what its values must be instances of; () if that is not enough
 
 
 class TaskParameters:
@@ -67,9 +67,9 @@ class TaskParameters:
         self.result = hints.get("return", Any)
         self._names = frozenset(each.name for each in self.data)
         self._signature = inspect.Signature([each.given for each in self.data])
-        self._refuse_unfit(function)
+        self._check_injected(function)
 
-    def _refuse_unfit(self, function: Callable[..., Any]) -> None:
+    def _check_injected(self, function: Callable[..., Any]) -> None:
         if {"tx", "batch"} <= self.kinds:
             raise BadTask(f"task {self._task} takes both Tx and Batch; a run has only one of them")
         if "tx" in self.kinds and inspect.iscoroutinefunction(function):
@@ -110,7 +110,7 @@ class TaskParameters:
     def _encoded(self, parameter: Parameter, value: Any) -> Any:
         if parameter.classes and not isinstance(value, parameter.classes):
             names = " or ".join(_name_of(each) for each in parameter.classes)
-            raise self._refusal(parameter.name, f"is {_shown(value)}, expected {names}")
+            raise self._refusal(parameter.name, f"is {_kind_of(value)}, expected {names}")
         if type(value) in _SCALARS and type(value) in parameter.classes:
             return value
         if parameter.annotation is Any:
@@ -197,7 +197,7 @@ class TaskParameters:
 def _signature_of(function: Callable[..., Any], name: str) -> inspect.Signature:
     try:
         return inspect.signature(function)
-    except (TypeError, ValueError):  # some functions of C do not tell
+    except (TypeError, ValueError):  # some C functions have no signature
         raise BadTask(
             f"the parameters of task {name} can't be read: {function!r:.100} has no signature",
             hint="Write a function around it.",
@@ -213,7 +213,7 @@ def _hints_of(function: Callable[..., Any], name: str) -> dict[str, Any]:
 
 def _parameter(given: inspect.Parameter, hint: Any, provides: Collection[Any]) -> Parameter:
     annotation = hint
-    if given.default is provided or _is_in(annotation, provides):
+    if given.default is provided or _is_provided(annotation, provides):
         return Parameter(given.name, "provided", annotation, given)
     if isinstance(annotation, type) and issubclass(annotation, Run):
         return Parameter(given.name, "run", annotation, given)
@@ -230,7 +230,7 @@ def _parameter(given: inspect.Parameter, hint: Any, provides: Collection[Any]) -
     return Parameter(given.name, "data", annotation, given, _classes_of(annotation))
 
 
-def _is_in(annotation: Any, provides: Collection[Any]) -> bool:
+def _is_provided(annotation: Any, provides: Collection[Any]) -> bool:
     try:
         return annotation in provides
     except TypeError:  # an annotation that can't be hashed
@@ -238,7 +238,7 @@ def _is_in(annotation: Any, provides: Collection[Any]) -> bool:
 
 
 def _classes_of(annotation: Any) -> tuple[type, ...]:
-    """Returns the classes that a value must be an instance of; () if that can't be said simply."""
+    """Returns the classes that a value must be an instance of; () if that is not enough."""
     origin = typing.get_origin(annotation)
     if annotation is Any:
         return ()
@@ -260,7 +260,7 @@ def _name_of(kind: type) -> str:
     return "None" if kind is type(None) else kind.__name__
 
 
-def _shown(value: Any) -> str:
+def _kind_of(value: Any) -> str:
     return _with_article(type(value).__name__)
 
 

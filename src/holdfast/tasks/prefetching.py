@@ -1,7 +1,7 @@
 """Prefetched jobs: popped ahead of time, they wait in this process for a slot.
 
 A commit for each job can cost more than the job itself. So a worker whose runs are short pops many
-jobs in one commit, and settles many in one. It takes only as many as will start within
+jobs in one commit, and settles many in one. It pops only as many as will start within
 `PREFETCH_SECONDS`, judging by its last runs; a job that is put later with a higher priority waits
 about that long behind them. If runs take longer, nothing is prefetched. A prefetched job that waits
 too long because a run has become slow is handed back to other workers.
@@ -22,7 +22,7 @@ _WEIGHT: Final = 0.1  # of the newest run in the mean of all
 
 
 class Prefetched:
-    """Up to `most` jobs, in the order in which they were taken, for a number of slots."""
+    """Up to `most` jobs, in the order in which they were popped, for a number of slots."""
 
     def __init__(self, most: int, slots: int, *, lock_seconds: float) -> None:
         self._most = most if slots else 0
@@ -49,7 +49,7 @@ class Prefetched:
         return max(0, min(self._most, in_time) - len(self._waiting))
 
     def add(self, jobs: Iterable[Job]) -> None:
-        """Keeps jobs that were taken just now."""
+        """Adds jobs that were popped just now."""
         until = time.monotonic() + self._wait_seconds
         with self._lock:
             self._waiting.extend([(until, job) for job in jobs])
@@ -76,7 +76,7 @@ class Prefetched:
         return late
 
     def take_all(self) -> list[Job]:
-        """Returns all that wait, to be handed back."""
+        """Returns all waiting jobs, to be handed back."""
         with self._lock:
             jobs = [job for _, job in self._waiting]
             self._waiting.clear()

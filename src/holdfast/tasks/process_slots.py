@@ -23,7 +23,7 @@ from holdfast.tasks.outcomes import Outcome
 from holdfast.tasks.pipes import receive, send
 from holdfast.tasks.run import UnsentProgress
 from holdfast.tasks.sandboxes import Sandboxes
-from holdfast.tasks.slots import Done, Finished, finished
+from holdfast.tasks.slots import Done, Finished, end_of_run
 
 __all__ = ["ProcessSlot"]
 
@@ -58,7 +58,7 @@ class ProcessSlot:
         self._child: _Child | None = None
         self._crashes = 0
         self._last_status: int | None = None
-        self._given = _NextRun()
+        self._next_run = _NextRun()
         self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
         self._thread.start()
 
@@ -70,7 +70,7 @@ class ProcessSlot:
 
     def start(self, attempt: Attempt) -> None:
         """Gives the child its next run."""
-        self._given.put(attempt)
+        self._next_run.put(attempt)
 
     def interrupt(self) -> None:
         """Kills the child; the slot gets another one."""
@@ -80,7 +80,7 @@ class ProcessSlot:
 
     def close(self, timeout: float | None = None) -> None:
         """Ends the child when its run has ended, or kills it after `timeout` seconds."""
-        self._given.put(None)
+        self._next_run.put(None)
         self._thread.join(timeout)
         if self._thread.is_alive():
             self.interrupt()
@@ -89,7 +89,7 @@ class ProcessSlot:
     # --- how it is done ---------------------------------------------------------------------------
 
     def _serve(self) -> None:
-        while (attempt := self._given.take()) is not None:
+        while (attempt := self._next_run.take()) is not None:
             self._done(self._run_in_child(attempt))
         self._end_child()
 
@@ -130,7 +130,7 @@ class ProcessSlot:
             _log.warning("job %s: %s", attempt.job.id, stopped)
             if seconds < CRASH_LOOP_SECONDS:
                 self._crashes += 1
-        return finished(self, attempt, lambda: attempt.outcome_of(stopped))
+        return end_of_run(self, attempt, lambda: attempt.outcome_of(stopped))
 
     def _ready_child(self) -> "_Child":
         with self._lock:
@@ -138,7 +138,7 @@ class ProcessSlot:
                 return self._child
         if self._crashes > 1:
             first, most = CRASH_BACKOFF_SECONDS
-            self._given.pause(min(most, first * 2 ** min(self._crashes - 2, 10)))
+            self._next_run.pause(min(most, first * 2 ** min(self._crashes - 2, 10)))
         child = _Child(self._source, self._sandboxes, self.number)
         with self._lock:
             self._child = child
@@ -186,10 +186,10 @@ class _Child:
         job_end, self._job_pipe = os.pipe()
         self._report_pipe, report_end = os.pipe()
         encoded = msgspec.json.encode(source).decode()
-        words = [str(job_end), str(report_end), encoded, str(self._folder)]
+        arguments = [str(job_end), str(report_end), encoded, str(self._folder)]
         try:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "holdfast.tasks.child", *words],
+                [sys.executable, "-m", "holdfast.tasks.child", *arguments],
                 pass_fds=(job_end, report_end),
                 stdin=subprocess.DEVNULL,
             )

@@ -9,7 +9,7 @@ from holdfast.tasks.fetching import QueueOrder, strict
 
 __all__ = ["order_of", "round_robin", "weighted"]
 
-_HINT: Final = "Say strict, round-robin, shuffled, or weighted with numbers: weighted a=5,b=1."
+_HINT: Final = "Use strict, round-robin, shuffled, or weighted with numbers: weighted a=5,b=1."
 
 
 def round_robin() -> QueueOrder:

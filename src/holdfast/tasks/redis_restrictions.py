@@ -23,7 +23,7 @@ def check_redis_restrictions(tasks: "Tasks") -> None:
     for schedule in tasks.schedules:
         raise BadTask(
             f"{schedule.describe()} is a schedule, and this worker is on a Redis with a script",
-            hint="Put a recurring job there with a client of Qless.",
+            hint="Put a recurring job there with a Qless client.",
         )
 
 

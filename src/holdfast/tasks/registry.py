@@ -77,7 +77,7 @@ class Tasks:
     def add(self, task: T) -> T:
         """Registers a task; raises if another one has its name."""
         for registry in self._with_ancestors():
-            registry._refuse_double(task.name, task)
+            registry._refuse_duplicate(task.name, task)
         self._own[task.name] = task
         return task
 
@@ -88,7 +88,7 @@ class Tasks:
             raise BadTask(f"registry {other.name!r} includes {self.name!r} already")
         for task in other:
             for registry in self._with_ancestors():
-                registry._refuse_double(task.name, task)
+                registry._refuse_duplicate(task.name, task)
         self._included.append(other)
         other._included_in.append(self)
 
@@ -127,7 +127,7 @@ class Tasks:
 
         return declare
 
-    # --- looking ----------------------------------------------------------------------------------
+    # --- reading ----------------------------------------------------------------------------------
 
     def find(self, name: str) -> AnyTask | None:
         """Returns the task of that name, of this registry or an included one."""
@@ -203,7 +203,7 @@ class Tasks:
 
     # --- how it is done ---------------------------------------------------------------------------
 
-    def _refuse_double(self, name: str, task: AnyTask) -> None:
+    def _refuse_duplicate(self, name: str, task: AnyTask) -> None:
         found = self.find(name)
         if found is not None and found is not task:
             raise BadTask(

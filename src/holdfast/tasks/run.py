@@ -26,7 +26,7 @@ __all__ = ["HEADER", "Level", "Run", "RunJob", "Told", "UnsentProgress"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
-HEADER: Final = "$"  # keys of a job's data that begin so are no arguments: `$traceparent`
+HEADER: Final = "$"  # begins keys of a job's data that are no arguments: `$traceparent`
 Level = Literal["debug", "info", "warning", "error"]
 
 
@@ -125,7 +125,7 @@ class Run:
             return self._sandbox
 
     def remove_sandbox(self) -> None:
-        """Removes the run's directory, if it has asked for one."""
+        """Removes the run's directory, if the task has used it."""
         if self._sandbox is not None and self._sandboxes is not None:
             self._sandboxes.remove(self._sandbox)
 
@@ -139,7 +139,7 @@ class Run:
             if name.startswith(HEADER) and isinstance(value, str)
         }
 
-    # --- telling ----------------------------------------------------------------------------------
+    # --- reporting --------------------------------------------------------------------------------
 
     def progress(self, fraction: float, text: str = "") -> None:
         """Reports the task's progress, from 0 to 1; it is shown with the job."""
@@ -199,7 +199,9 @@ class Run:
 
         With `retries`, an exception ends the run, and the step is tried again after `backoff`.
         """
-        result: R = self._verbs.step(function, args, kwargs, retries=retries, backoff=backoff)
+        result: R = self._workflow_memory.step(
+            function, args, kwargs, retries=retries, backoff=backoff
+        )
         return result
 
     def transact(self, function: Callable[..., R], *args: Any, **kwargs: Any) -> R:
@@ -207,7 +209,7 @@ class Run:
 
         On a server the function gets a batch instead of a transaction.
         """
-        result: R = self._verbs.transact(function, args, kwargs)
+        result: R = self._workflow_memory.transact(function, args, kwargs)
         return result
 
     def sleep(
@@ -215,14 +217,14 @@ class Run:
     ) -> None:
         """Pauses the workflow for that time; its slot is free meanwhile."""
         pause = seconds + 60 * (minutes + 60 * (hours + 24 * days))
-        return self._verbs.sleep(pause)  # type: ignore[no-any-return]  # None, or what is awaited
+        return self._workflow_memory.sleep(pause)  # type: ignore[no-any-return]  # None, or what is awaited
 
     def wait(self, signal: str, *, timeout: float | None = None, default: Any = None) -> Any:
         """Waits for a signal and returns its value, or `default` after `timeout` seconds.
 
         Signals are sent with `workflow.signal(store, id, name, value)`, or `jobs.signal`.
         """
-        return self._verbs.wait(signal, timeout, default)
+        return self._workflow_memory.wait(signal, timeout, default)
 
     @overload
     def gather(self, calls: "Sequence[TaskCall[R]]") -> list[R]: ...
@@ -235,14 +237,14 @@ class Run:
 
         A failed child raises `ChildFailed`; with `return_errors`, the error is in the list instead.
         """
-        return self._verbs.gather(calls, return_errors)
+        return self._workflow_memory.gather(calls, return_errors)
 
     def version(self, name: str) -> bool:
         """Returns whether this workflow takes a code path that was added later.
 
         It is False for a workflow that had passed this place before the path existed.
         """
-        is_new: bool = self._verbs.version(name)
+        is_new: bool = self._workflow_memory.version(name)
         return is_new
 
     def now(self) -> float:
@@ -267,7 +269,7 @@ class Run:
         return made
 
     @property
-    def _verbs(self) -> Any:
+    def _workflow_memory(self) -> Any:
         if self._memory is None:
             raise BadTask(
                 f"task {self.job.task} is not a workflow, so nothing of it can be remembered",

@@ -40,7 +40,7 @@ class Sandboxes:
             if self._folder is None:
                 self._folder = Path(tempfile.mkdtemp(prefix="holdfast-", dir=self._workdir))
             directory = self._folder / f"sandbox-{slot}"
-            if directory in self._used or not self._made(directory):
+            if directory in self._used or not self._try_to_create(directory):
                 directory = Path(tempfile.mkdtemp(prefix=f"sandbox-{slot}-", dir=self._folder))
             self._used.add(directory)
             return directory
@@ -60,7 +60,8 @@ class Sandboxes:
         if folder is not None:
             self.remove(folder)
 
-    def _made(self, directory: Path) -> bool:
+    def _try_to_create(self, directory: Path) -> bool:
+        """Creates the directory, and returns whether that was possible."""
         try:
             directory.mkdir(mode=0o700)
         except OSError:  # something that could not be removed is in its place

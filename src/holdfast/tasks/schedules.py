@@ -98,7 +98,7 @@ class Scheduled(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def prefix_of(registry: str) -> str:
-    """Returns how the ids of all recurring jobs begin that a registry has declared."""
+    """Returns the prefix of the ids of all recurring jobs that a registry has declared."""
     return f"schedule:{registry}:"
 
 
@@ -106,7 +106,7 @@ def deploy(store: Any, tasks: "Tasks") -> None:
     """Makes the recurring jobs of a store equal to what is declared; see `Tasks.deploy`."""
     wanted = {each.id: each for each in tasks.schedules}
     owned = tuple(prefix_of(registry.name) for registry in tasks.registries())
-    if isinstance(store, Space):  # in one commit, so that of fifty workers one makes each of them
+    if isinstance(store, Space):  # one commit: when fifty workers start, one makes each job
         store.transact(lambda tx: _apply(tx.jobs, wanted, owned, tasks))
     else:
         _apply(store.jobs, wanted, owned, tasks)

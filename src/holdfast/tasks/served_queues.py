@@ -9,7 +9,7 @@ from holdfast.limits import WORKER_PROGRAM_SECONDS
 
 __all__ = ["ServedQueues"]
 
-_LOOK_SECONDS: Final = WORKER_PROGRAM_SECONDS / 3  # between two looks for new queues
+_REFRESH_SECONDS: Final = WORKER_PROGRAM_SECONDS / 3  # how often the list of queues is read
 
 
 class ServedQueues:
@@ -20,12 +20,12 @@ class ServedQueues:
         self._words = tuple(dict.fromkeys(words))
         self._patterns = tuple(word for word in self._words if _is_pattern(word))
         self._current: list[str] = [word for word in self._words if not _is_pattern(word)]
-        self._next_look = 0.0
+        self._next_refresh = 0.0
 
     def current(self) -> list[str]:
         """Returns the queues to ask for jobs now."""
-        if self._patterns and time.monotonic() >= self._next_look:
-            self._next_look = time.monotonic() + _LOOK_SECONDS
+        if self._patterns and time.monotonic() >= self._next_refresh:
+            self._next_refresh = time.monotonic() + _REFRESH_SECONDS
             self._current = self._expanded([queue.name for queue in self._jobs.queues()])
         return self._current
 
@@ -34,7 +34,7 @@ class ServedQueues:
         if queue in self._current:
             return True
         if any(fnmatch.fnmatchcase(queue, pattern) for pattern in self._patterns):
-            self._next_look = 0.0
+            self._next_refresh = 0.0
             return True
         return False
 

@@ -1,4 +1,4 @@
-"""Slots: places in a worker where runs happen.
+"""Slots: a worker runs one attempt at a time in each of them.
 
 The worker gives an attempt to a slot, and the slot calls back, from any thread, when it has ended.
 Thread slots are here; slots on an event loop (async_slots.py) and in processes (process_slots.py)
@@ -15,7 +15,7 @@ from holdfast.jobs.reports import Report
 from holdfast.tasks.execution import Attempt
 from holdfast.tasks.outcomes import Outcome
 
-__all__ = ["Done", "Finished", "Slot", "ThreadSlot", "finished"]
+__all__ = ["Done", "Finished", "Slot", "ThreadSlot", "end_of_run"]
 
 _log: Final = logging.getLogger("holdfast.tasks")
 
@@ -39,7 +39,7 @@ Done = Callable[[Finished], Attempt | None]  # returns the next run of a slot th
 
 
 class Slot(Protocol):
-    """One place where a run happens, under its own worker name."""
+    """Runs one attempt at a time, under its own worker name."""
 
     kind: str  # "thread", "async" or "process"
     continues: bool  # whether it begins the run that `Done` returns, without another `start`
@@ -95,13 +95,13 @@ class ThreadSlot:
 
     def _work(self) -> None:
         while (attempt := self._given.get()) is not None:
-            # Runs that follow each other at once need no word from the fetcher's thread.
+            # A run that follows another at once need not wait for the fetcher's thread.
             while attempt is not None:
-                attempt = self._done(finished(self, attempt, attempt.execute))
+                attempt = self._done(end_of_run(self, attempt, attempt.execute))
 
 
-def finished(slot: Slot, attempt: Attempt, execute: Callable[[], Outcome]) -> Finished:
-    """Runs an attempt and returns its end."""
+def end_of_run(slot: Slot, attempt: Attempt, execute: Callable[[], Outcome]) -> Finished:
+    """Calls `execute`, which returns the outcome of an attempt; returns the end of its run."""
     try:
         outcome = execute()
         return Finished(slot, attempt, outcome, attempt.report(outcome))

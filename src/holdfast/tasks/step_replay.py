@@ -45,7 +45,7 @@ def restored_error(known: Step) -> Exception:
         return StepFailed(f"step {known.name} has failed: {known.error}")
     error: Exception = kind.__new__(kind)
     error.args = (message,)
-    if hasattr(kind, "facts"):  # an error of Holdfast, which shows its message
+    if hasattr(kind, "facts"):  # an error of Holdfast, which prints `message`
         error.message = message  # type: ignore[attr-defined]  # as its constructor does
     return error
 

@@ -87,7 +87,7 @@ class Puts(Generic[P, R]):
         `where` is a transaction, a store, a space, a client, a batch, or an async client; with the
         last one, await the call. Costs what `jobs.put` does.
         """
-        new = self._new(args, kwargs)
+        new = self._build_job(args, kwargs)
         named = {
             name: value for name in _PUT_ARGUMENTS if (value := getattr(new, name)) is not None
         }
@@ -105,23 +105,28 @@ class Puts(Generic[P, R]):
         if self._given.id is not None:
             raise BadTask("several jobs can't have one id")
         jobs = [
-            self._new((), each) if isinstance(each, Mapping) else self._new(tuple(each), {})
+            self._build_job((), each)
+            if isinstance(each, Mapping)
+            else self._build_job(tuple(each), {})
             for each in calls
         ]
         put = where.jobs.put_many(jobs)
         if inspect.isawaitable(put):
             return self._awaited_many(where, put)
         if isinstance(put, list):
-            return [self._made(TaskJob, where, id) for id in put]
-        return [self._made(TaskJob, where, partial(_one_of, put, at)) for at in range(len(jobs))]
+            return [self._new_handle(TaskJob, where, id) for id in put]
+        return [
+            self._new_handle(TaskJob, where, partial(_result_at, put, at))
+            for at in range(len(jobs))
+        ]
 
     def new_job(self, *args: P.args, **kwargs: P.kwargs) -> NewJob:
         """Returns the job that `put` would put, for `jobs.put_many`."""
-        return self._new(args, kwargs)
+        return self._build_job(args, kwargs)
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> TaskCall[R]:
         """Returns a call that a workflow can pass to `run.gather`."""
-        return TaskCall(self._new(args, kwargs), self._task.decode_result)
+        return TaskCall(self._build_job(args, kwargs), self._task.decode_result)
 
     def job(self, where: "Space | ClientSpace", id: str) -> TaskJob[R]:
         """Returns a handle on a job of this task that was put earlier."""
@@ -129,7 +134,7 @@ class Puts(Generic[P, R]):
 
     # --- how it is done ---------------------------------------------------------------------------
 
-    def _new(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> NewJob:
+    def _build_job(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> NewJob:
         task, given = self._task, self._given
         options = task.options_given
         data: dict[str, Any] = task.parameters.encode(args, kwargs)
@@ -159,18 +164,18 @@ class Puts(Generic[P, R]):
 
     def _handle(self, where: Any, put: Any) -> Any:
         if isinstance(put, str):
-            return self._made(TaskJob, where, put)
+            return self._new_handle(TaskJob, where, put)
         if inspect.isawaitable(put):
             return self._awaited(where, put)
-        return self._made(TaskJob, where, put.result)
+        return self._new_handle(TaskJob, where, put.result)
 
     async def _awaited(self, where: Any, put: Awaitable[str]) -> AsyncTaskJob[R]:
         return AsyncTaskJob(where, await put, self._task.decode_result)
 
     async def _awaited_many(self, where: Any, put: Awaitable[list[str]]) -> list[AsyncTaskJob[R]]:
-        return [self._made(AsyncTaskJob, where, id) for id in await put]
+        return [self._new_handle(AsyncTaskJob, where, id) for id in await put]
 
-    def _made(self, kind: Any, where: Any, id: str | Callable[[], str]) -> Any:
+    def _new_handle(self, kind: Any, where: Any, id: str | Callable[[], str]) -> Any:
         return kind(where, id, self._task.decode_result)
 
 
@@ -281,7 +286,7 @@ class Task(Puts[P, R], Generic[C, V, P, R]):
         return None if key is None else f"{self.name}:{key}"
 
 
-def _one_of(put: Any, at: int) -> str:
+def _result_at(put: Any, at: int) -> str:
     id: str = put.result()[at]
     return id
 

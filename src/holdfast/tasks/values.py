@@ -5,7 +5,7 @@ bytes. Models of entities are added here.
 """
 
 import sys
-import types as types_of
+import types
 from functools import cache
 from typing import Any
 
@@ -24,7 +24,7 @@ def to_plain(value: Any, *, in_order: bool = False) -> Any:
     {'seen': [1], 'at': '2026-01-02'}
     """
     order: Any = "deterministic" if in_order else None
-    return msgspec.to_builtins(value, str_keys=True, enc_hook=_written, order=order)
+    return msgspec.to_builtins(value, str_keys=True, enc_hook=_encode_model, order=order)
 
 
 def from_plain(value: Any, annotation: Any) -> Any:
@@ -33,17 +33,17 @@ def from_plain(value: Any, annotation: Any) -> Any:
     >>> from_plain([1, 2], set[int])
     {1, 2}
     """
-    return msgspec.convert(value, annotation, str_keys=True, dec_hook=_read)
+    return msgspec.convert(value, annotation, str_keys=True, dec_hook=_decode_model)
 
 
 def _is_model(kind: Any) -> bool:
-    models = sys.modules.get("holdfast.entities.models")  # who has a model has loaded them
+    models = sys.modules.get("holdfast.entities.models")  # loaded by every program that has a model
     return models is not None and isinstance(kind, type) and issubclass(kind, models.Model)
 
 
-def _written(value: Any) -> Any:
+def _encode_model(value: Any) -> Any:
     if _is_model(type(value)):
-        columns = type(value).__own__
+        columns = type(value).__columns__
         return {
             "id": value.id,
             **{name: value.__dict__[name] for name in columns if name in value.__dict__},
@@ -51,16 +51,16 @@ def _written(value: Any) -> Any:
     raise NotImplementedError(f"a {type(value).__name__} can't be stored")
 
 
-def _read(kind: type, value: Any) -> Any:
+def _decode_model(kind: type, value: Any) -> Any:
     if not _is_model(kind):
         raise NotImplementedError(f"a {kind.__name__} can't be stored")
     if not isinstance(value, dict):
         raise ValueError(f"Expected `object`, got `{type(value).__name__}`")
-    types = _columns_of(kind)
-    unknown = value.keys() - types.keys()
+    columns = _columns_of(kind)
+    unknown = value.keys() - columns.keys()
     if unknown:
         raise ValueError(f"{kind.__name__} has no column {min(unknown)!r}")
-    return kind(**{name: from_plain(part, types[name]) for name, part in value.items()})
+    return kind(**{name: from_plain(part, columns[name]) for name, part in value.items()})
 
 
 @cache
@@ -68,12 +68,12 @@ def _columns_of(model: Any) -> dict[str, Any]:
     """Returns the types of a model's columns, by attribute."""
     from holdfast.entities.types import COLUMN_KINDS  # loaded with the first model anyway
 
-    types: dict[str, Any] = {"id": str | None}
-    for attribute, column in model.__own__.items():
+    found: dict[str, Any] = {"id": str | None}
+    for attribute, column in model.__columns__.items():
         known = COLUMN_KINDS[column.type]
         kind: Any = known.python
         if column.subtype is not None and known.is_container:
             element = COLUMN_KINDS[column.subtype].python
-            kind = types_of.GenericAlias(kind, (str, element) if known.has_names else (element,))
-        types[attribute] = kind | None
-    return types
+            kind = types.GenericAlias(kind, (str, element) if known.has_names else (element,))
+        found[attribute] = kind | None
+    return found

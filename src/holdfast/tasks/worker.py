@@ -139,7 +139,7 @@ class Worker:
         self._thread.start()
 
     def stop(self, drain_seconds: float | None = None) -> None:
-        """Takes no more jobs, waits up to `drain_seconds` for running ones, hands back the rest."""
+        """Pops no more jobs, waits up to `drain_seconds` for running ones, hands back the rest."""
         self._stopping.set()
         self._fetcher.ready.set()
         if self._thread is not None:
@@ -151,7 +151,7 @@ class Worker:
 
     def run(self) -> None:
         """Runs jobs until `stop` is called, in the caller's thread."""
-        if not self.runtime.is_scripted:  # which has no notices: the worker looks again and again
+        if not self.runtime.is_scripted:  # a Redis has no notices: the worker polls
             self._fetcher.ready.listen(self._where, self.served.wants)
         self._announcements.start()
         while not self._stopping.is_set():
@@ -171,11 +171,11 @@ class Worker:
         try:
             while not self._stopping.is_set():
                 fetcher.ready.clear()
-                taken = fetcher.exchange(self._begin)
+                taken = fetcher.exchange(self._start_run)
                 if not taken and not fetcher.running and not fetcher.has_finished:
                     break
                 if not (taken and fetcher.free) and not self._stopping.is_set():
-                    # For a slot that is done.
+                    # A slot that has finished its run ends the wait.
                     fetcher.ready.wait(
                         SETTLEMENT_WAIT_SECONDS if fetcher.prefetched else REMOTE_POLL_SECONDS
                     )
@@ -243,8 +243,8 @@ class Worker:
         fetcher = self._fetcher
         fetcher.ready.clear()
         if self._stopping.is_set():
-            return  # the word to stop may have been cleared just now
-        fetcher.exchange(self._begin)
+            return  # `stop` may have set `ready` just before it was cleared
+        fetcher.exchange(self._start_run)
         fetcher.ready.wait(self._wait_seconds())
 
     def _wait_seconds(self) -> float | None:
@@ -254,18 +254,18 @@ class Worker:
         if self._paused or not self._fetcher.free:
             return None  # `resume`, or a slot that is done, wakes it
         if not self._fetcher.ready.is_listening:
-            # Workers that were started together should not look together.
+            # Workers that were started together should not poll together.
             return REMOTE_POLL_SECONDS * random.uniform(0.5, 1.5)
         return self._fetcher.wake
 
-    def _begin(self, slot: Slot, job: Job) -> None:
-        slot.start(self._begun(slot, job))
+    def _start_run(self, slot: Slot, job: Job) -> None:
+        slot.start(self._prepare_run(slot, job))
 
-    def _begun(self, slot: Slot, job: Job) -> Attempt:
+    def _prepare_run(self, slot: Slot, job: Job) -> Attempt:
         attempt = self.runtime.attempt(job, beat=self._heartbeats.beat_now, slot=slot.number)
         options = None if attempt.task is None else attempt.task.options_given
         own = None if options is None else options.lock_seconds
-        if self.runtime.is_scripted:  # its queue's setting says how long locks are
+        if self.runtime.is_scripted:  # the queue's own setting decides how long a lock lasts
             own = max(1.0, job.expires - time.time())
         timeout = job.timeout
         if timeout is None and options is not None:
@@ -292,7 +292,7 @@ class Worker:
         del self._held[job.id]
         self._note_end(finished)
         following = self._fetcher.finish(finished)
-        return None if following is None else self._begun(finished.slot, following)
+        return None if following is None else self._prepare_run(finished.slot, following)
 
     def _note_end(self, finished: Finished) -> None:
         job = finished.attempt.job
@@ -322,7 +322,7 @@ class Worker:
         self._note_end(finished)
         following = self._fetcher.finish(finished)
         if following is not None:
-            self._begin(fresh, following)
+            self._start_run(fresh, following)
 
     def _drain(self) -> None:
         """Settles runs as they end, for a while; then hands back the jobs that are left."""
@@ -330,7 +330,7 @@ class Worker:
         fetcher = self._fetcher
         while True:
             fetcher.ready.clear()
-            fetcher.exchange(self._begin, take=False)
+            fetcher.exchange(self._start_run, take=False)
             left = deadline - time.monotonic()
             if fetcher.running <= 0 or left <= 0 or self._is_cut_short:
                 break
@@ -363,7 +363,10 @@ def _check_slots(
     threads: int, async_slots: int, processes: int, source: "WorkerSource | None"
 ) -> None:
     if min(threads, async_slots, processes) < 0 or threads + async_slots + processes < 1:
-        raise BadInput(f"a worker has at least 1 slot, not {threads} threads")
+        raise BadInput(
+            f"a worker has at least 1 slot, not {threads} threads, {async_slots} async slots and "
+            f"{processes} processes"
+        )
     if processes and source is None:
         raise BadInput(
             "process slots need to know where their tasks are",

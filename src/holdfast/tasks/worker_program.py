@@ -83,10 +83,10 @@ class Program:
         """Runs jobs until a signal comes, or nothing is left in burst mode; returns the status."""
         tasks = self._options.source.tasks()
         with self._options.source.open() as where:
-            worker = self._made(where, tasks)
+            worker = self._new_worker(where, tasks)
             self._say(start_message(worker, self._options.source, where))
             if self._options.resume and (count := worker.hand_back_left_over()):
-                self._say(f"handed back {count} jobs of a run before")
+                self._say(f"handed back {count} jobs of an earlier run")
             with HealthServer(self._options.http, worker, where) as health:
                 if health.address:
                     self._say(f"health and metrics: http://{health.address}")
@@ -95,7 +95,7 @@ class Program:
             os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
         return 1 if len(self._ended_by) > 1 else 0
 
-    def _made(self, where: Any, tasks: Tasks) -> Worker:
+    def _new_worker(self, where: Any, tasks: Tasks) -> Worker:
         options = self._options
         return Worker(
             where,
@@ -208,7 +208,7 @@ class _Files:
         self._times: dict[str, float] = {}
 
     def changed(self) -> str:
-        """Returns a file that has changed since the last look."""
+        """Returns a file that has changed since the last call."""
         for path in self._paths():
             try:
                 changed = Path(path).stat().st_mtime

@@ -56,7 +56,7 @@ from holdfast.tasks.workflow_verbs import (
 __all__ = ["WorkflowMemory"]
 
 _PAGE: Final = 1_000
-_size: Final = msgspec.json.Encoder().encode
+_encode_json: Final = msgspec.json.Encoder().encode
 _LOST: Final = (JobLost, UnknownJob, WrongState)
 
 
@@ -73,15 +73,17 @@ class WorkflowMemory:
         self._is_async = is_async
         self._known: dict[int, Step] = {}
         self._next = 0
-        self._bytes = 0
-        self._later: dict[int, Step] = {}  # by number: remembered with the next commit
+        self._saved_bytes = 0
+        self._unsaved: dict[int, Step] = {}  # by number: stored with the next commit
         # Steps that raised, each with the asyncio task that asked for it: they count if the error
         # is caught.
-        self._raised: list[tuple[Any, Step]] = []
+        self._failed_steps: list[tuple[Any, Step]] = []
         self._asked_by: dict[int, Any] = {}  # step numbers to asyncio tasks, in an async workflow
         self._main: Any = None  # the asyncio task of the workflow itself
-        self._children_gone: dict[str, Any] = {}  # results of children that were removed since
-        self._broken: Exception | None = None  # of the store: what it has remembered is unknown
+        self._removed_children: dict[str, Any] = {}  # results of children that were removed since
+        self._store_error: Exception | None = (
+            None  # of the store: what it has remembered is unknown
+        )
 
     def load(self) -> None:
         """Reads what earlier runs have remembered.
@@ -94,9 +96,9 @@ class WorkflowMemory:
             for step in page:
                 if step.number < MAX_STEPS:
                     self._known[step.number] = step
-                    self._bytes += len(_size(step.result))
+                    self._saved_bytes += len(_encode_json(step.result))
                 else:
-                    self._children_gone[step.name] = step.result
+                    self._removed_children[step.name] = step.result
             last = page[-1].number
 
     async def await_workflow(self, workflow: Awaitable[Any]) -> Any:
@@ -181,10 +183,10 @@ class WorkflowMemory:
     def _begin(self, name: str, verb: Callable[[int, Step | None], Verb]) -> Any:
         """Assigns the verb its number now, even if it is awaited later, and drives it."""
         self._run.check()
-        if self._broken is not None:  # the workflow caught it, and would go another way later
-            raise self._broken
+        if self._store_error is not None:  # the workflow caught it; a later run could differ
+            raise self._store_error
         asker = asyncio.current_task() if self._is_async else None
-        self._keep_caught(asker)
+        self._save_caught(asker)
         number = self._next
         self._next += 1
         if number >= MAX_STEPS:
@@ -199,19 +201,22 @@ class WorkflowMemory:
             )
         return self._run_verb(verb(number, known))
 
-    def _keep_caught(self, asker: Any) -> None:
-        """Remembers failed steps whose error was caught: the branch that called one asks for
-        another step, or has ended and the workflow goes on. Other errors may still end it."""
+    def _save_caught(self, asker: Any) -> None:
+        """Remembers failed steps whose error the workflow has caught.
+
+        It was caught if the branch that called the step asks for another one, or has ended while
+        the workflow continues. Other errors may still end the workflow.
+        """
         left: list[tuple[Any, Step]] = []
-        for owner, step in self._raised:
+        for owner, step in self._failed_steps:
             if owner is asker or (asker is self._main and owner.done()):
-                self._later[step.number] = step
+                self._unsaved[step.number] = step
             else:
                 left.append((owner, step))
-        self._raised = left
+        self._failed_steps = left
 
-    def _raise_later(self, failed: Step) -> None:
-        self._raised.append((self._asked_by.get(failed.number), failed))
+    def _note_failed_step(self, failed: Step) -> None:
+        self._failed_steps.append((self._asked_by.get(failed.number), failed))
 
     def _run_verb(self, verb: Verb) -> Any:
         return drive_async(verb) if self._is_async else drive(verb)
@@ -237,16 +242,16 @@ class WorkflowMemory:
         except (Retry, Fail, Snooze):
             raise
         except Exception as error:
-            failed = self._failed(number, name, begun, attempts, error)
+            failed = self._failed_step(number, name, begun, attempts, error)
             if attempts <= retries:
                 wait = 0.0 if backoff is None else max(0.0, float(backoff(attempts, error)))
                 self._park(msgspec.structs.replace(failed, ended=0.0), wait, message=failed.error)
             if retries:
                 yield CallStore(lambda: self._remember(failed))
             else:
-                self._raise_later(failed)
+                self._note_failed_step(failed)
             raise
-        step = self._done(number, name, begun, attempts, value)
+        step = self._finished_step(number, name, begun, attempts, value)
         yield CallStore(lambda: self._remember(step))
         return value
 
@@ -273,7 +278,7 @@ class WorkflowMemory:
             except Exception as error:
                 own.append(error)
                 raise
-            report = self._report(self._done(number, name, begun, 1, value))
+            report = self._report(self._finished_step(number, name, begun, 1, value))
             try:
                 tx.jobs.report([report], all_or_none=True)
             except _LOST as refusal:
@@ -287,11 +292,11 @@ class WorkflowMemory:
             if isinstance(error, _LOST) and _is_in(error, lost):
                 self._run.mark_lost(error.code, str(error))
             elif _is_in(error, own) or _is_refused(error):
-                self._raise_later(self._failed(number, name, begun, 1, error))
+                self._note_failed_step(self._failed_step(number, name, begun, 1, error))
             else:  # it may have been committed: only the next run will know
-                self._broken = error
+                self._store_error = error
             raise
-        self._has_kept(report)
+        self._mark_saved(report)
         return value
 
     def _commit(self, work: Callable[[Any], Any]) -> Any:
@@ -317,7 +322,7 @@ class WorkflowMemory:
         step = Step(number=number, name="sleep", begun=begun, until=until)
         if now < until:
             self._park(step, until - now, message="the workflow sleeps")
-        self._later[number] = msgspec.structs.replace(step, ended=now)
+        self._unsaved[number] = msgspec.structs.replace(step, ended=now)
         return None
         yield  # a generator, as all verbs are
 
@@ -328,18 +333,18 @@ class WorkflowMemory:
             return known.result
         now = self._clock()
         begun = now if known is None else known.begun
-        patience = SIGNAL_WAIT_SECONDS if timeout is None else timeout
-        until = now + patience if known is None else known.until
+        wait_seconds = SIGNAL_WAIT_SECONDS if timeout is None else timeout
+        until = now + wait_seconds if known is None else known.until
         step = Step(number=number, name=f"wait {signal}", begun=begun, until=until)
         signals = yield CallStore(lambda: self._where.jobs.signals(self._job.id))
         first = next((each for each in signals if each.name == signal), None)
         if first is not None:
-            done = self._done(number, step.name, begun, 1, first.value)
+            done = self._finished_step(number, step.name, begun, 1, first.value)
             yield CallStore(lambda: self._remember(done, took=signal, took_number=first.number))
             return first.value
         if now < until:
             self._park(step, until - now, awaits=signal, message=f"the workflow awaits {signal}")
-        done = self._done(number, step.name, begun, 1, default)
+        done = self._finished_step(number, step.name, begun, 1, default)
         yield CallStore(lambda: self._remember(done))
         return default
 
@@ -375,9 +380,9 @@ class WorkflowMemory:
         errors = [each for each in results if "error" in each]
         if errors and not return_errors:
             error = child_failed(errors[0])
-            self._raise_later(self._failed(number, "gather", begun, 1, error))
+            self._note_failed_step(self._failed_step(number, "gather", begun, 1, error))
             raise error
-        done = self._done(number, "gather", begun, 1, results)
+        done = self._finished_step(number, "gather", begun, 1, results)
         yield CallStore(lambda: self._remember(msgspec.structs.replace(done, children=ids)))
         return [gathered_value(each, decoders[at]) for at, each in enumerate(results)]
 
@@ -388,8 +393,8 @@ class WorkflowMemory:
         return found
 
     def _result_of(self, id: str, job: Job | None) -> dict[str, Any]:
-        if job is None and (name := child_step(id)) in self._children_gone:
-            return {"result": self._children_gone[name]}
+        if job is None and (name := child_step(id)) in self._removed_children:
+            return {"result": self._removed_children[name]}
         if job is None:
             return {"id": id, "error": "it no longer exists", "group": "gone"}
         if job.state == FAILED and job.failure is not None:
@@ -398,14 +403,16 @@ class WorkflowMemory:
 
     # --- commits ----------------------------------------------------------------------------------
 
-    def _done(self, number: int, name: str, begun: float, attempts: int, value: Any) -> Step:
+    def _finished_step(
+        self, number: int, name: str, begun: float, attempts: int, value: Any
+    ) -> Step:
         plain = to_plain(value)
-        size = len(_size(plain))
+        size = len(_encode_json(plain))
         if size > MAX_STEP_RESULT_BYTES:
             raise WorkflowTooLarge(
                 f"the result of step {name} has {size} bytes, at most {MAX_STEP_RESULT_BYTES} fit"
             )
-        if self._bytes + size > MAX_WORKFLOW_BYTES:
+        if self._saved_bytes + size > MAX_WORKFLOW_BYTES:
             raise WorkflowTooLarge(
                 f"the results of workflow {self._job.id} have more than {MAX_WORKFLOW_BYTES} bytes"
             )
@@ -418,7 +425,7 @@ class WorkflowMemory:
             result=plain,
         )
 
-    def _failed(
+    def _failed_step(
         self, number: int, name: str, begun: float, attempts: int, error: Exception
     ) -> Step:
         kind = type(error)
@@ -438,7 +445,7 @@ class WorkflowMemory:
             worker=self._job.worker,
             what="remember",
             lock=self._job.lock,
-            steps=(*self._later.values(), step),
+            steps=(*self._unsaved.values(), step),
             **more,
         )
 
@@ -447,21 +454,21 @@ class WorkflowMemory:
         try:
             reported = self._where.jobs.report([report])
         except Exception as error:
-            self._broken = error
+            self._store_error = error
             raise
         for refusal in reported.refused:
             self._run.mark_lost(refusal.code, refusal.message)
             self._run.check()
-        self._has_kept(report)
+        self._mark_saved(report)
 
-    def _has_kept(self, report: Report) -> None:
+    def _mark_saved(self, report: Report) -> None:
         """Marks steps as stored by a commit; others may have been added meanwhile."""
         for step in report.steps:
-            self._later.pop(step.number, None)
-            self._bytes += len(_size(step.result))
+            self._unsaved.pop(step.number, None)
+            self._saved_bytes += len(_encode_json(step.result))
 
     def _park(self, step: Step, delay: float, **more: Any) -> typing.NoReturn:
-        steps = (*self._later.values(), step)
+        steps = (*self._unsaved.values(), step)
         raise Parked(Outcome(what="retry", free=True, delay=delay, steps=steps, **more))
 
 

@@ -134,8 +134,8 @@ def run_tasks(
     ...     ran.task, job.result()
     ('double', 42)
 
-    What is put meanwhile runs too. Jobs that wait for a later time are left: turn the clock and
-    call it again. An exception of a task is raised as it is, after its job was settled; with
+    Jobs that are put meanwhile run too. Jobs that wait for a later time are left: advance the clock
+    and call it again. An exception of a task is raised as it is, after its job was settled; with
     `keep_failures` it is kept with the run, and the next job runs.
     """
     from holdfast.tasks import inline
@@ -151,13 +151,13 @@ def crash_at_write(
     timeout_seconds: float = 60,
     **options: Any,
 ) -> bool:
-    """Runs `work(store)` in a child process that is killed at its n-th write; says whether it was.
+    """Runs `work(store)` in a child process, kills it at its n-th write, returns whether it did.
 
     The child opens the store at `path` by itself and dies by SIGKILL in the middle of whatever
     transaction makes the n-th write of `work` (counted from 1). With fewer writes `work` ends by
-    itself and the answer is False. Open the store afterwards and look at what is there. `work` must
-    be importable, as for any new process; if it fails or takes longer than
-    `timeout_seconds`, that is a RuntimeError here.
+    itself and the result is False. Open the store afterwards and check what it contains. `work`
+    must be importable, as for any new process; if it fails or takes longer than `timeout_seconds`,
+    that is a RuntimeError here.
     """
     child = get_context("spawn").Process(target=_run_and_crash, args=(path, work, n, options))
     child.start()

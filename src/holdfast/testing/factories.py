@@ -87,7 +87,7 @@ class Factory(Generic[M]):
         """Returns a new object; `values` are for this one alone."""
         number = next(self._numbers)
         chosen = {**self._values, **values}
-        return self.model(**{name: _made(value, number) for name, value in chosen.items()})
+        return self.model(**{name: _resolve(value, number) for name, value in chosen.items()})
 
     def build_many(self, count: int, **values: Any) -> list[M]:
         """Returns `count` new objects."""
@@ -113,7 +113,7 @@ class Factory(Generic[M]):
         return objects
 
 
-def _made(value: Any, number: int) -> Any:
+def _resolve(value: Any, number: int) -> Any:
     if isinstance(value, Numbered):
         return value.make(number)
     return value() if callable(value) else deepcopy(value)
@@ -145,9 +145,9 @@ def _deriver(column: "Col[Any]") -> Callable[[int], Any]:
     if not kind.is_sized:
         return kind.python  # an integer or a float
     encode: Callable[[str], str | bytes] = str.encode if kind.python is bytes else str
-    return lambda number: _last_part(encode(f"{column.attribute}-{number}"), column)
+    return lambda number: _fitting_end(encode(f"{column.attribute}-{number}"), column)
 
 
-def _last_part(whole: str | bytes, column: "Col[Any]") -> str | bytes:
+def _fitting_end(whole: str | bytes, column: "Col[Any]") -> str | bytes:
     """Returns the end of a value that fits its column: the number is at the end."""
     return whole if column.max_len is None else whole[max(0, len(whole) - column.max_len) :]

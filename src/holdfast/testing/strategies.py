@@ -146,7 +146,7 @@ def _values(column: Column, *, longest: int, strict: bool) -> st.SearchStrategy[
 
 
 def _typed(type: ColumnType, longest: int = _LONGEST) -> st.SearchStrategy[Any]:
-    """Values of a type of column; the elements of a container in a container are texts."""
+    """Draws values of a column type; the elements of a container in a container are texts."""
     kind = COLUMN_KINDS[type]
     if kind.is_container:
         return _containers(type, st.text(_LETTERS, max_size=longest), _MOST_ELEMENTS)

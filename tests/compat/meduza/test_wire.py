@@ -190,6 +190,20 @@ def test_an_unsigned_number_above_2_63_leaves_as_it_came(store: Store, send: Wir
     assert b"\x3fn\0" + b"\xff" * 8 in reply
 
 
+def test_an_answer_with_too_many_entities_is_refused_with_advice(
+    send: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.entities.answer_meters.MAX_ANSWER_ENTITIES", 2)
+    entities = [{"id": f"{n}", "properties": {}} for n in range(3)]
+    send("PUT", {"table": "test.Users", "entities": entities})
+
+    reply = send("GET", {"table": "test.Users", "filters": ALL, "paging": {"limit": -1}})
+
+    assert reply["Response"]["code"] == "answer_too_large"
+    assert "more than 2 entities in one answer: ask for them in pages" in reply["Response"]["error"]
+    assert reply["entities"] == []
+
+
 def test_paging_takes_integers_of_any_width_and_defaults_to_100(send: Wire) -> None:
     many = [{"id": f"{n:03}", "properties": {}} for n in range(150)]
     send("PUT", {"table": "test.Plain", "entities": many})

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from holdfast.compat.qless import Reply, call_first
+from holdfast.compat.qless import Reply, call_v1
 from holdfast.errors import BadArgument
 from holdfast.store import Store
 from holdfast.testing import Clock
@@ -18,7 +18,7 @@ def seed(store: Store) -> JobsV1:
     """Runs a call as its words: `seed("Get", 0, "id")`."""
 
     def run(*words: object) -> Reply:
-        return store._runner.transact(lambda tx: call_first(tx, [str(word) for word in words]))
+        return store._runner.transact(lambda tx: call_v1(tx, [str(word) for word in words]))
 
     return run
 

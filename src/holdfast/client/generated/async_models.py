@@ -15,12 +15,12 @@ from holdfast.entities.statements import (
     Page,
     Select,
     Where,
-    flat,
-    names,
+    check_ids,
+    flatten,
     select_options,
-    selected,
-    selection,
-    texts,
+    stored_names,
+    table_and_filters,
+    to_select,
 )
 from holdfast.limits import DEFAULT_PAGE_ENTITIES
 
@@ -59,14 +59,18 @@ class AsyncModelCalls:
 
         Reads what `get_raw` does.
         """
-        return await self._load_objects(model, texts(ids), names(model, properties)) if ids else []
+        return (
+            await self._load_objects(model, check_ids(ids), stored_names(model, properties))
+            if ids
+            else []
+        )
 
     async def get_one(self, model: type[M], id: str, *, properties: Sequence[Any] = ()) -> M | None:
         """Returns the object with this id, or None.
 
         Reads what `get_raw` does.
         """
-        found = await self._load_objects(model, texts((id,)), names(model, properties))
+        found = await self._load_objects(model, check_ids((id,)), stored_names(model, properties))
         return found[0] if found else None
 
     @overload
@@ -89,14 +93,14 @@ class AsyncModelCalls:
 
         Reads what `select_raw` does.
         """
-        return await self._load_objects_page(selection(model, filters, options))
+        return await self._load_objects_page(to_select(model, filters, options))
 
     async def count(self, model: type[Model], *filters: Where) -> int:
         """Returns how many objects match; without a filter, how many there are.
 
         Reads what `count_raw` does.
         """
-        number: int = await self.count_raw(table_of(model), flat(filters) or (EVERYTHING,))
+        number: int = await self.count_raw(table_of(model), flatten(filters) or (EVERYTHING,))
         return number
 
     async def update(
@@ -122,7 +126,7 @@ class AsyncModelCalls:
 
         Reads and writes what `delete_raw` does.
         """
-        number: int = await self.delete_raw(table_of(model), flat(filters))
+        number: int = await self.delete_raw(table_of(model), flatten(filters))
         return number
 
     # A class that reads the stored bytes itself overrides these:
@@ -134,5 +138,6 @@ class AsyncModelCalls:
 
     async def _load_objects_page(self, chosen: Select[M]) -> Page[M]:
         return page(
-            chosen.model, await self.select_raw(*selected(chosen), **select_options(chosen))
+            chosen.model,
+            await self.select_raw(*table_and_filters(chosen), **select_options(chosen)),
         )

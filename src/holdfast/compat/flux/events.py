@@ -1,4 +1,4 @@
-"""Flux's bodies and parameters, turned into events and arguments of the events layer."""
+"""Converts Flux's bodies and parameters to events and arguments of the events layer."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ _INTEGER: Final = re.compile(
 )
 _OPERATIONS: Final = ("add", "remove", "count_frequency")
 # Attributes that form the runtime handler of an event; Flux's older code spells one differently.
-_OF_HANDLER: Final = {
+_HANDLER_ATTRIBUTES: Final = {
     "@targets": "targets",
     "@add": "add",
     "@remove": "remove",
@@ -42,7 +42,7 @@ class FluxError(Exception):
 
 
 def leading_integer(text: str) -> int:
-    """Reads a number as Ruby's `to_i` does.
+    """Returns the number that Ruby's `to_i` reads.
 
     >>> [leading_integer(text) for text in ("2abc", "2.9", "-3", "1_000", "x", "٣")]
     [2, 2, -3, 1000, 0, 0]
@@ -110,35 +110,41 @@ def events_in(body: bytes) -> Iterator[tuple[Any, Any]]:
         if isinstance(each, list) and each:
             yield each[0], each[1] if len(each) > 1 else None
         else:
-            yield each, ()  # not an event: it is refused by its position
+            yield each, ()  # not an event: the error names its position
 
 
-def event_of(name: Any, attributes: Any, address: str, *, takes_zero: bool = False) -> Any:
-    """Returns an event for the events layer; what is not an event is passed on for the layer to
-    refuse."""
+def event_of(name: Any, attributes: Any, address: str, *, allows_zero: bool = False) -> Any:
+    """Returns an event for the events layer; anything else is passed on, and the layer refuses
+    it."""
     if attributes is None:
         attributes = {}
     if not isinstance(attributes, dict):
         return {"name": name, "attributes": attributes}
     event: dict[str, Any] = {
         "name": name,
-        "attributes": {each: v for each, v in attributes.items() if each not in _OF_HANDLER},
+        "attributes": {
+            each: v for each, v in attributes.items() if each not in _HANDLER_ATTRIBUTES
+        },
     }
     if isinstance(attributes.get("@score"), dict):
         del event["attributes"]["@score"]  # not a valid score: it counts as absent
     if address:
         event["ip"] = address
     score = _score(attributes.get("@score"))
-    if score is not None and (score > 0 or (takes_zero and score == 0)) and score <= MAX_SCORE:
+    if score is not None and (score > 0 or (allows_zero and score == 0)) and score <= MAX_SCORE:
         event["score"] = score
-    handler = {_OF_HANDLER[each]: v for each, v in attributes.items() if each in _OF_HANDLER}
+    handler = {
+        _HANDLER_ATTRIBUTES[each]: v
+        for each, v in attributes.items()
+        if each in _HANDLER_ATTRIBUTES
+    }
     if "targets" in handler and any(operation in handler for operation in _OPERATIONS):
         event["handlers"] = [handler]
     return event
 
 
 def _score(given: Any) -> int | None:
-    """Returns a score: an integer, a float that is cut, or text that Ruby's `Integer` reads.
+    """Returns a score: an integer, a truncated float, or text that Ruby's `Integer` reads.
 
     >>> [_score(given) for given in (6, 7.9, " 9 ", "0x10", "010", "1_0", "08", "6.5", "٣")]
     [6, 7, 9, 16, 8, 10, None, None, None]

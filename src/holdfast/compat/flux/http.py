@@ -180,7 +180,7 @@ async def get_event(call: FluxRequest) -> Any:
     """Sends one event of the older form, whose attributes are parameters."""
     address = call.api.address_of(call.request)
     name, attributes = "/".join(call.path[1:]), call.parameters.attributes()
-    event = event_of(name, attributes, address, takes_zero=True)
+    event = event_of(name, attributes, address, allows_zero=True)
     reply = await call.write(lambda tx: tx.events.send_many([event], OLD_SCHEMA))
     errors = _errors(reply, 0)
     return {"accepted": reply.accepted, "errors": errors} if errors else None
@@ -264,8 +264,8 @@ async def get_distinct(call: FluxRequest) -> Any:
 async def _count_members(
     call: FluxRequest, keys: list[str], op: SetOperation, since: int | None
 ) -> int:
-    """Counts the existing members of keys whose counters store no times, a page at a time: others
-    read large things, too."""
+    """Returns the number of existing members of keys whose counters store no times. Counts a page
+    at a time, so that other large reads get their turn."""
     count, after = 0, None
 
     def read(view: View) -> MemberPage:
@@ -285,8 +285,8 @@ async def post_distinct(call: FluxRequest) -> Any:
     since = call.parameters.since()
     ttl = call.api.dispatcher.flux_ttl
     if not await call.api.dispatcher.reading(call.space.exists):
-        # Those who may only read may ask, and must not create a space. An unknown key counts 0, as
-        # a stored union of nothing does.
+        # The role read suffices for this request, and may not create a space. An unknown key counts
+        # as 0, like the stored union of no members.
         return {"key": str(uuid4()), "ttl": ttl}
     kept = await call.write(
         lambda tx: stored_results.keep_distinct(

@@ -1,1 +1,1 @@
-"""Meduza, unchanged: messages over RESP, control paths over HTTP, its client and its command."""
+"""Meduza's messages over RESP, its control paths over HTTP, its Python client, and `mdzctl`."""

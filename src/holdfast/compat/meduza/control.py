@@ -26,13 +26,13 @@ from holdfast.store import Space
 
 Handler = Callable[[HttpApi, HttpRequest, dict[str, str]], Coroutine[Any, Any, HttpResponse]]
 
-_STEPS_FIRST: Final = 4  # of building indexes before the answer, enough for small tables
+_FIRST_BUILD_STEPS: Final = 4  # index steps before the answer: enough for small tables
 _YAML: Final = "text/yaml"
 _PLAIN: Final = "text/plain; charset=utf-8"
 
 
 def control(methods: str, path: str, role: Role) -> Callable[[Handler], Handler]:
-    """Registers a control path in both places, for users with the role."""
+    """Registers a control path at the root and below `/entities`, for users with the role."""
 
     def add(handler: Handler) -> Handler:
         async def guarded(
@@ -49,12 +49,12 @@ def control(methods: str, path: str, role: Role) -> Callable[[Handler], Handler]
 
         async def refuse(api: HttpApi, request: HttpRequest, found: dict[str, str]) -> HttpResponse:
             allowed = methods.split()
-            said = f"{path} takes {', '.join(allowed)}, not {request.method}"
-            return _refusal(MethodNotAllowed(said, allowed=allowed))
+            message = f"{path} takes {', '.join(allowed)}, not {request.method}"
+            return _refusal(MethodNotAllowed(message, allowed=allowed))
 
-        for place in (path, f"/entities{path}"):
-            route(methods, place)(guarded)
-            route(ANY_METHOD, place)(refuse)
+        for mounted in (path, f"/entities{path}"):
+            route(methods, mounted)(guarded)
+            route(ANY_METHOD, mounted)(refuse)
         return handler
 
     return add
@@ -96,15 +96,15 @@ async def deploy(api: HttpApi, request: HttpRequest, found: dict[str, str]) -> H
     space = _space(api)
     prune, force = (request.parameter(name) == "true" for name in ("prune", "force"))
 
-    def put_into_force() -> None:
+    def deploy_and_build() -> None:
         space.entities.deploy(body, prune=prune, force=force, wait=False)
-        space.entities.build(most=_STEPS_FIRST)
+        space.entities.build(most=_FIRST_BUILD_STEPS)
 
     try:
-        await api.dispatcher.in_thread(put_into_force)
+        await api.dispatcher.in_thread(deploy_and_build)
     except HoldfastError as error:
         return _line(f"Error deploying schema: {error.message}", 400)
-    api.dispatcher.note_written(space)  # the rest of the indexes is built in the background
+    api.dispatcher.note_written(space)  # the other steps run in the background
     return HttpResponse(b"OK", content_type=_PLAIN)
 
 
@@ -121,7 +121,7 @@ def _read_uri(folder: Path | None, uri: str) -> bytes:
             with file.open("rb") as opened:
                 return opened.read(MAX_SCHEMA_BYTES + 1)
     except (OSError, RuntimeError, ValueError):
-        pass  # a path that no file can have, a loop of links, or a file of somebody else
+        pass  # an impossible path, a loop of links, or a file that may not be read
     raise BadInput(f"there is no {uri:.200} among the files that may be read")
 
 

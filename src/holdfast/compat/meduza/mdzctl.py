@@ -23,7 +23,7 @@ from holdfast.version import VERSION
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_CALL_SECONDS: Final = 60.0  # for one step of an answer
+_CALL_SECONDS: Final = 60.0  # for each read of an answer
 _PIECE_BYTES: Final = 256 * 1024
 
 _files = click.option(
@@ -45,10 +45,12 @@ class ControlServer:
         try:
             self._port = parts.port
         except ValueError:
-            raise click.UsageError(f"--server {_bare(url)}: the port is not a number") from None
+            raise click.UsageError(
+                f"--server {_without_credentials(url)}: the port is not a number"
+            ) from None
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise click.UsageError(
-                f"--server {_bare(url)}: it is http://HOST:PORT, or http://USER:TOKEN@HOST:PORT"
+                f"--server {_without_credentials(url)}: it is http://HOST:PORT, or http://USER:TOKEN@HOST:PORT"
             )
         host = parts.netloc.rpartition("@")[2]
         self._url = f"{parts.scheme}://{host}{parts.path}"  # for messages, without credentials
@@ -61,10 +63,10 @@ class ControlServer:
             self._headers["accept"] = "application/json"
 
     @contextmanager
-    def ask(
+    def request(
         self, method: str, path: str, body: bytes | IO[bytes] | None = None, **parameters: str
     ) -> Iterator[http.client.HTTPResponse]:
-        """Returns the response, to be read; a refusal raises an error in the server's own words."""
+        """Yields the response, to be read; a refusal raises an error with the server's own text."""
         kind = http.client.HTTPSConnection if self._is_secure else http.client.HTTPConnection
         connection = kind(self._host, self._port, timeout=_CALL_SECONDS)
         query = f"?{urlencode(parameters)}" if parameters else ""
@@ -72,11 +74,11 @@ class ControlServer:
             connection.request(method, f"{self._path}{path}{query}", body, self._headers)
             response = connection.getresponse()
             if response.status != http.HTTPStatus.OK:
-                said = response.read().decode(errors="replace").strip()
+                answer = response.read().decode(errors="replace").strip()
                 unknown = response.status == http.HTTPStatus.UNAUTHORIZED
                 raise self._failure(
                     "refused",
-                    said or f"the server answered {response.status}",
+                    answer or f"the server answered {response.status}",
                     "Give --token TOKEN, or -s http://USER:TOKEN@HOST:PORT." if unknown else "",
                 )
             yield response
@@ -92,22 +94,22 @@ class ControlServer:
 
     def answer(self, method: str, path: str, body: Any = None, **parameters: str) -> str:
         """Returns the whole response as text."""
-        with self.ask(method, path, body, **parameters) as response:
+        with self.request(method, path, body, **parameters) as response:
             return response.read().decode(errors="replace")
 
     def _failure(self, code: str, message: str, hint: str = "") -> CommandFailure:
         return CommandFailure(code, message, hint, is_json=self._is_json)
 
 
-def _bare(url: str) -> str:
-    """Returns a URL for a message, without what may be a password."""
+def _without_credentials(url: str) -> str:
+    """Returns a URL for a message, without the part that may hold a password."""
     return url.rpartition("@")[2]
 
 
 def _credentials(parts: SplitResult, token: str | None) -> dict[str, str]:
     """Returns the header with the credentials: --token, or those in the URL.
 
-    `user:token@` is a user with a password or a token, `:token@` and `token@` a token alone.
+    `user:token@` is a user with a password or a token, `:token@` and `token@` only a token.
     """
     user, password = unquote(parts.username or ""), unquote(parts.password or "")
     if token is None and user and password:
@@ -194,9 +196,9 @@ def deploy(server: ControlServer, out: Output, files: tuple[str, ...], name: str
     Example: mdzctl deploy -f shop.schema.yaml
     """
     for file in files:
-        said = server.answer("POST", "/deploy", read_file(file)).strip()
-        if said != "OK":
-            raise CommandFailure("refused", f"{title_of(file)}: {said}", "", is_json=out.is_json)
+        answer = server.answer("POST", "/deploy", read_file(file)).strip()
+        if answer != "OK":
+            raise CommandFailure("refused", f"{title_of(file)}: {answer}", "", is_json=out.is_json)
     out.result({"deployed": files}, lambda: out.say("Schema deployed successfully"))
 
 
@@ -256,7 +258,7 @@ def dump(
         raise click.UsageError("--json and the dump can't both go to standard output: give -o FILE")
     size = 0
     with (
-        server.ask("GET", "/dump", schema=schema, table=table, format=kind) as response,
+        server.request("GET", "/dump", schema=schema, table=table, format=kind) as response,
         writing(output) as file,
     ):
         while piece := response.read1(_PIECE_BYTES):
@@ -274,8 +276,8 @@ def load(server: ControlServer, out: Output, schema: str, table: str, file: str)
     Example: mdzctl load -S shop -t Orders -f orders.bson
     """
     with reading(file) as source:
-        said = server.answer("POST", "/load", source, schema=schema, table=table).strip()
-    out.result({"table": f"{schema}.{table}", "answer": said}, lambda: out.say(said))
+        answer = server.answer("POST", "/load", source, schema=schema, table=table).strip()
+    out.result({"table": f"{schema}.{table}", "answer": answer}, lambda: out.say(answer))
 
 
 @command.command("drop")
@@ -286,8 +288,8 @@ def drop(server: ControlServer, out: Output, schema: str, table: str) -> None:
 
     Example: mdzctl drop -S shop -t Orders
     """
-    said = server.answer("POST", "/drop", schema=schema, table=table).strip()
-    out.result({"table": f"{schema}.{table}", "answer": said}, lambda: out.say(said))
+    answer = server.answer("POST", "/drop", schema=schema, table=table).strip()
+    out.result({"table": f"{schema}.{table}", "answer": answer}, lambda: out.say(answer))
 
 
 @command.command("repair")

@@ -1,7 +1,7 @@
-"""Meduza's clients, unchanged: five messages of BSON over RESP.
+"""Meduza's messages over RESP, for its existing clients.
 
-`GET`, `PUT`, `UPDATE`, `DEL`, `PING` and `TX` with one BSON body each, answered by an array of two
-bulk strings, the reply's type and its body. A query that fails is answered in the same form.
+`GET`, `PUT`, `UPDATE`, `DEL`, `PING` and `TX` have a BSON body each. The answer is an array of two
+bulk strings: the reply's type and its body. A failed query is answered in the same form.
 """
 
 import time
@@ -22,7 +22,7 @@ from holdfast.server.decoding_limits import refuse_long_decoding
 from holdfast.server.resp_session import Plan, Read, RespSession, Write
 
 KINDS: Final = ("PUT", "GET", "UPDATE", "DEL", "TX")
-REDIS_KINDS: Final = (b"GET", b"DEL")  # Redis has these, too, with other arguments
+REDIS_KINDS: Final = (b"GET", b"DEL")  # also commands of Redis, with other arguments
 ARGUMENT_BYTES: Final = {
     name.encode(): MAX_MESSAGE_BYTES
     for kind in (*KINDS, "PING")
@@ -33,7 +33,7 @@ ARGUMENT_BYTES: Final = {
 def _serve(kind: str) -> Handler:
     def handle(session: RespSession, words: resp.Command) -> Plan:
         if words[0].upper() in REDIS_KINDS and len(words) > 1 and _is_text(words[1]):
-            return _explained(kind)
+            return _redis_error(kind)
         begin = time.perf_counter_ns()
         role: Role = "read" if kind == "GET" else "write"
         session.who().require(role, space=session.space.name, layer="entities")
@@ -50,7 +50,7 @@ def _serve(kind: str) -> Handler:
             return plan(session, _read(kind, words))
         except HoldfastError as error:
             if session.batch is not None:
-                raise  # nothing of the batch may happen, so it is refused as any other command is
+                raise  # MULTI refuses the whole batch, as for any other command
             return failed(error)
 
     return handle
@@ -97,10 +97,10 @@ def _is_text(word: bytes) -> bool:
         return False
 
 
-def _explained(kind: str) -> bytes:
-    """Returns the error for a caller that takes the command for one of Redis."""
-    said = f"ERR {kind} is Meduza's here and takes one BSON document"
-    return resp.error(f"{said}. {redis_hints.advice_for(kind) or 'HELP lists all operations.'}")
+def _redis_error(kind: str) -> bytes:
+    """Returns the error for a client that means the Redis command of the same name."""
+    message = f"ERR {kind} is Meduza's here and takes one BSON document"
+    return resp.error(f"{message}. {redis_hints.advice_for(kind) or 'HELP lists all operations.'}")
 
 
 COMMANDS.update((name.encode(), _serve(name)) for name in KINDS)
@@ -114,14 +114,14 @@ def entity_ping(session: RespSession, words: resp.Command) -> Plan:
 
 @command("PING")
 def ping(session: RespSession, words: resp.Command) -> Plan:
-    """Answers Meduza's PING, which has a BSON body; any other one is a Redis client's."""
+    """Answers Meduza's PING, which has a BSON body, or that of a Redis client."""
     if len(words) > 1 and is_bson(words[1]):
         return _pong()
     return plain_ping(session, words)
 
 
 def is_bson(body: bytes) -> bool:
-    """Returns whether `body` is a BSON document; few other words begin with their own length."""
+    """Returns whether `body` is a BSON document: it begins with its own length, and decodes."""
     if int.from_bytes(body[:4], "little") != len(body) or len(body) > DECODED_ON_LOOP_BYTES:
         return False
     try:

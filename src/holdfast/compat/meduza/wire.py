@@ -1,6 +1,6 @@
 """Meduza's messages: decodes BSON bodies into queries, and encodes results as replies.
 
-A server does three things with a message, and knows nothing about BSON:
+A server calls these for a message, and knows nothing about BSON:
 
     query = wire.read_query("GET", body)               # or it raises, before any transaction
     result = wire.execute(tx, query)                   # on a view if wire.is_read(query)
@@ -24,12 +24,13 @@ from holdfast.compat.meduza.wire_queries import (
 )
 from holdfast.engine.contract import Transaction
 from holdfast.entities import bson_codec
+from holdfast.entities.answer_meters import AnswerMeter
 from holdfast.entities.bson_types import Int64
 from holdfast.entities.bson_values import properties_to_wire
-from holdfast.entities.layer import Entities, places, project
+from holdfast.entities.layer import Entities, positions, project
 from holdfast.entities.messages import Del, Get, Ping, Put, Query, Update
 from holdfast.entities.query_checks import check_queries
-from holdfast.entities.selections import AnswerMeter, FoundEntities
+from holdfast.entities.selections import FoundEntities
 from holdfast.error_text import shown
 from holdfast.errors import BadQuery, HoldfastError, Malformed, VersionMismatch
 from holdfast.limits import MAX_BATCH_SECONDS, SECONDS_PER_ITEM
@@ -54,7 +55,7 @@ WireQuery: TypeAlias = Query | TxMessage
 
 
 def reply_type(kind: str) -> str:
-    """Returns the reply type of a request, whatever the case of its letters."""
+    """Returns the reply type of a request; the case of `kind` does not matter."""
     return REPLY_TYPES[kind.upper()]
 
 
@@ -66,7 +67,7 @@ def is_read(query: WireQuery) -> bool:
 def read_query(kind: str, body: bytes) -> WireQuery:
     """Returns the query in the body of a message of type PUT, GET, UPDATE, DEL, PING or TX.
 
-    Raises `Malformed` if it can't be read, and other errors if it makes no sense.
+    Raises `Malformed` if it can't be decoded, and other errors if the query is invalid.
     """
     kind = kind.upper()
     if kind == "PING":
@@ -148,7 +149,7 @@ def _reply(query: WireQuery, result: Any, response: dict[str, Any]) -> dict[str,
 
 def _page(query: Get, found: FoundEntities) -> dict[str, Any]:
     entities = []
-    names = places(query.properties)
+    names = positions(query.properties)
     for id, stored in found.pairs():
         properties = stored.properties
         if names:

@@ -1,6 +1,6 @@
-"""The bodies of Meduza's queries, field by field.
+"""Reads the bodies of Meduza's queries, field by field.
 
-Unknown fields are skipped; a field that is missing and one that is null mean the same, the default.
+Unknown fields are skipped; a field that is missing or null has its default.
 """
 
 from collections.abc import Sequence

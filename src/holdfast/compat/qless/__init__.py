@@ -1,7 +1,7 @@
 """The commands of Qless as a pure function: `call(tx, command, now, words)` returns the reply.
 
-This is what the originals' unified script does: the same names and arguments, the same replies and
-error texts. A server of their protocol decodes, calls and encodes.
+It has the names, arguments, replies and error texts of the originals' unified script. A server of
+their protocol decodes the words, calls this, and encodes the reply.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,9 +18,9 @@ from holdfast.compat.qless import (
 )
 from holdfast.compat.qless.arguments import NIL, Arguments
 from holdfast.compat.qless.dialects import Dialect
-from holdfast.compat.qless.error_texts import in_words_of_qless
+from holdfast.compat.qless.error_texts import as_qless_error
 from holdfast.compat.qless.read_commands import Reply
-from holdfast.compat.qless.v1_commands import call_first
+from holdfast.compat.qless.v1_commands import call_v1
 from holdfast.engine.contract import Transaction
 from holdfast.errors import BadArgument, HoldfastError
 from holdfast.jobs.arguments import number_from
@@ -37,7 +37,7 @@ __all__ = [
     "awaited_result",
     "blocking_pop",
     "call",
-    "call_first",
+    "call_v1",
     "channel",
 ]
 
@@ -109,9 +109,9 @@ COMMANDS: Final[Mapping[str, Command]] = MappingProxyType(
 def call(tx: Transaction, words: Sequence[str], dialect: Dialect = "G3") -> Reply:
     """Runs `command now arguments...`; the reply is text, a number, ids, or None for nil.
 
-    A refusal raises a `HoldfastError` whose `message` is the text that clients know. A time of "*"
-    is the transaction's own. In the dialect of the first unified script, G2, `put` has no caller's
-    name.
+    A refusal raises a `HoldfastError` whose `message` is the text that clients expect. A time of
+    "*" is the transaction's own. In G2, the dialect of the first unified script, `put` has no name
+    of the caller.
     """
     if not words:
         raise BadArgument("Must provide a command")
@@ -127,7 +127,7 @@ def call(tx: Transaction, words: Sequence[str], dialect: Dialect = "G3") -> Repl
             Ledger(tx, Metrics), tx.now if now is None else now, Arguments(list(words[2:]))
         )
     except HoldfastError as error:
-        raise in_words_of_qless(error, name) from None
+        raise as_qless_error(error, name) from None
 
 
 def _time_of(words: Sequence[str]) -> float | None:
@@ -141,7 +141,7 @@ def _time_of(words: Sequence[str]) -> float | None:
     return now
 
 
-# --- commands that wait; the server does the waiting ----------------------------------------------
+# --- commands that wait, in the server ------------------------------------------------------------
 
 
 class BlockingPop(msgspec.Struct, frozen=True, kw_only=True):
@@ -176,8 +176,7 @@ def awaited_result(words: Sequence[str]) -> tuple[str, float]:
 
 
 def channel(topic: str) -> str | None:
-    """Returns the pub/sub channel on which clients expect a notice, or None if it is none of
-    theirs.
+    """Returns the pub/sub channel on which clients expect a notice, or None if they expect none.
 
     >>> [channel(topic) for topic in ("jobs.log", "jobs.worker.w1", "jobs.tracked.put")]
     ['ql:log', 'ql:w:w1', 'ql:put']

@@ -16,7 +16,7 @@ NIL: Final = "nil"  # how the originals write a missing value
 
 
 class Arguments:
-    """The arguments after a command's name and time, taken one by one."""
+    """The arguments after a command's name and time, read one by one."""
 
     __slots__ = ("_at", "_words")
 
@@ -149,14 +149,14 @@ def json(word: str | None, error: str) -> Any:
 
 
 def json_text(word: str | None, error: str) -> str:
-    """Returns a word that must be JSON, as it is."""
+    """Returns a word unchanged; raises if it is not JSON."""
     json(word, error)
     assert word is not None
     return word
 
 
 def array(word: str, error: str, *kinds: type) -> list[Any]:
-    """Returns the values of a word that must be a JSON array of such kinds of values."""
+    """Returns the values of a word that must be a JSON array of values of these types."""
     values = json(word, error)
     if values == {}:  # how Lua encodes an empty array
         return []

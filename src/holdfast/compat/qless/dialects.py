@@ -10,8 +10,7 @@ _PUT: Final = re.compile(rb"QlessAPI\.put\s*+=?\s*+(?:function)?\s*+\(\s*+now\s*
 
 
 def dialect_of(body: bytes) -> Dialect | None:
-    """Returns which dialect a script speaks, by the arguments of its `put`; None if it is another
-    script.
+    """Returns the dialect of a script, by the arguments of its `put`; None for any other script.
 
     >>> dialect_of(b"function QlessAPI.put(now, me, queue, jid, klass) end")
     'G3'

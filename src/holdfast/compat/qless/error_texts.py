@@ -1,7 +1,7 @@
-"""The errors of jobs in the words of Qless, whose clients search them for known fragments.
+"""The error texts of Qless, which its clients search for known fragments.
 
-The layer's errors carry facts: which job, which worker, which argument. From these and the command
-that was refused comes the text that the original script raises.
+The layer's errors have fields: the job, the worker, the argument. With the refused command, these
+give the text that the original script would raise.
 """
 
 from typing import Final
@@ -18,7 +18,7 @@ from holdfast.errors import (
 )
 from holdfast.jobs.arguments import EMPTY_NAME
 
-_CALLS: Final = {  # how the texts name a command, if it is not its capitalised name
+_CALLS: Final = {  # the names of commands in the texts, if not the capitalised command
     "batch.open": "Batch",
     "batch.cancel": "Batch",
     "batch.close": "Batch",
@@ -46,7 +46,7 @@ _ARGUMENTS: Final = {
     "unique_mode": "unique-mode",
 }
 _NOT_JOBS: Final = ("Batch", "Bulk", "Throttle")  # their ids are not those of jobs
-_PROBLEMS: Final = {  # how a problem begins, here and in Qless
+_PROBLEMS: Final = {  # the beginnings of problems: ours, and those of Qless
     EMPTY_NAME: "missing",
     "must be a finite number, not ": "not a number: ",
     "must be a number, not ": "not a number: ",
@@ -64,8 +64,8 @@ _WITH_ANOTHER: Final = {
 }
 
 
-def in_words_of_qless(error: HoldfastError, command: str) -> HoldfastError:
-    """Returns the error with the text that Qless has for it, or as it is if Qless has none."""
+def as_qless_error(error: HoldfastError, command: str) -> HoldfastError:
+    """Returns the error with the text of Qless, or unchanged if Qless has none for it."""
     call = _CALLS.get(command, command.capitalize())
     text = _text(error, command, call)
     return error if text is None else type(error)(text, hint=error.hint)

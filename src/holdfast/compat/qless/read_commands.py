@@ -127,7 +127,7 @@ def result(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
     return results.result_text(ledger, arguments.jid())
 
 
-# --- commands that look or change, by their first word ------------------------------------------
+# --- commands that read or write, by their first word -------------------------------------------
 
 
 def tag(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
@@ -136,7 +136,7 @@ def tag(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
         name = arguments.required('Tag(): Arg "tag" missing')
         offset, count = arguments.page("Tag")
         if offset == count == 0:
-            count = -1  # all of them, as an accident of the originals' ranges had it
+            count = -1  # all of them: in the originals, an accident of how ranges are computed
         return replies.text(replies.page(tags.jobs_with_tag(ledger, name, offset, count)))
     if action == "top":
         offset, count = arguments.page("Tag")

@@ -42,7 +42,7 @@ def listed(values: Sequence[Any]) -> Any:
 
 
 def job(ledger: "Ledger", record: JobRecord) -> dict[str, Any]:
-    """Returns the object that `get`, `multiget`, `peek`, `pop` and `track` show of a job."""
+    """Returns the object of a job in replies of `get`, `multiget`, `peek`, `pop` and `track`."""
     shown = {
         "jid": record.jid,
         "klass": record.klass,
@@ -53,7 +53,7 @@ def job(ledger: "Ledger", record: JobRecord) -> dict[str, Any]:
         "priority": int_if_whole(record.priority),
         "expires": int_if_whole(record.expires),
         "retries": int_if_whole(record.retries),
-        # Here a complete job has all of its retries again; ours tells how many were left.
+        # In Qless, a complete job has all of its retries again; our record has those left.
         "remaining": int(record.retries if record.state == COMPLETE else record.remaining),
         "data": ledger.data_of(record),
         "tags": listed(_tags(record.tags)),
@@ -67,7 +67,8 @@ def job(ledger: "Ledger", record: JobRecord) -> dict[str, Any]:
 
 
 def _additions(record: JobRecord) -> dict[str, Any]:
-    """Returns what the job has that no original knows; jobs without look as they always did."""
+    """Returns the fields that no original has, only where they are set: other jobs look as in
+    Qless."""
     numbers = {
         "progress": record.progress,
         "timeout": record.timeout or None,
@@ -140,9 +141,9 @@ def recurring(record: RecurringRecord) -> dict[str, Any]:
 
 
 def queue(counts: QueueCounts, *, has_rate: bool) -> dict[str, Any]:
-    """Returns exactly the keys that clients expect, and more for what no original has.
+    """Returns the keys that clients expect, and further ones only where they are set.
 
-    Of a queue with a rate, `limited` is in how many seconds it lets the next job go.
+    For a queue with a rate, `limited` is the number of seconds until the next job may start.
     """
     shown = {
         "name": counts.name,
@@ -230,7 +231,7 @@ def batch(found: Batch) -> dict[str, Any]:
 
 
 def bulk_action(found: BulkAction) -> dict[str, Any]:
-    """Returns what an action does, to which jobs, and how far it is."""
+    """Returns an action, the jobs that it changes, and its progress."""
     target = {"queue": found.queue, "tag": found.tag, "priority": found.priority}
     return {
         "id": found.id,

@@ -1,12 +1,11 @@
-"""Qless clients, unchanged: they load their script, call it by its hash, and listen.
+"""Serves Qless clients, which load their script, call it by its hash, and subscribe to channels.
 
-There is no Lua here. A script is recognised by what it says, its hash is remembered together with
-the dialect that it speaks, and a call of it is a command of `holdfast.compat.qless`.
+No Lua runs here. A script is recognised by its content, its hash is stored with its dialect, and a
+call of it is a command of `holdfast.compat.qless`.
 
 All users of a store share the remembered hashes, since a hash means the same dialect for everyone.
 `SCRIPT FLUSH` therefore affects its own connection only, unless its user may administer the jobs of
-all spaces. Once `MAX_SCRIPTS` are remembered, each further one is remembered by the connection that
-loads it.
+all spaces. Beyond `MAX_SCRIPTS`, only the connection that loads a script remembers it.
 
 Where scripts live, in the directory of the store (space 0):
 
@@ -22,7 +21,7 @@ from typing import Any, Final
 from holdfast import wire
 from holdfast.compat import qless
 from holdfast.compat.qless.dialects import dialect_of
-from holdfast.compat.qless.error_texts import in_words_of_qless
+from holdfast.compat.qless.error_texts import as_qless_error
 from holdfast.engine.contract import Transaction
 from holdfast.errors import BadArgument, HoldfastError
 from holdfast.keys import pack, prefix_range
@@ -38,7 +37,7 @@ NOT_OURS: Final = wire.error(
     "ERR this server runs the queue script only; other Lua is not supported"
 )
 _FORK: Final = wire.error("ERR this is the script of the fork reqless, not that of qless")
-# How traces name the commands; unknown commands have no name there.
+# The names of commands in traces; unknown commands have none.
 _NAMES: Final = {name: f"qless.{name}" for name in (*qless.COMMANDS, "bpop")}
 _LARGEST: Final = 2**63 - 1  # the largest integer of the protocol; a priority may be larger
 
@@ -131,7 +130,7 @@ def eval_(session: RespSession, words: wire.Command) -> Plan:
     scripts = session.dispatcher.scripts
     if sha in scripts or len(scripts) >= MAX_SCRIPTS:
         return plan
-    # As in Redis, EVALSHA may follow; a client that sends the text each time does not need it.
+    # As in Redis, EVALSHA may follow.
     scripts[sha] = dialect
     if not isinstance(plan, Write) or session.batch is not None:
         return plan
@@ -139,7 +138,7 @@ def eval_(session: RespSession, words: wire.Command) -> Plan:
 
 
 def _and_remember(session: RespSession, sha: bytes, dialect: qless.Dialect, plan: Write) -> Plan:
-    """Answers once the script is stored for later restarts."""
+    """Stores the script for later restarts, and then runs the plan."""
     dispatcher = session.dispatcher
 
     async def run() -> Any:
@@ -169,10 +168,10 @@ def native(session: RespSession, words: wire.Command) -> Plan:
 
 
 @command("QLESS1")
-def first(session: RespSession, words: wire.Command) -> Plan:
+def version_1(session: RespSession, words: wire.Command) -> Plan:
     """`QLESS1 Name numkeys [keys] [arguments]`: the calls of version 1 of Qless."""
     texts = list(map(wire.text_of, words[1:]))
-    return _plan(session, lambda tx: qless.call_first(tx, texts), "ERR ", "qless1")
+    return _plan(session, lambda tx: qless.call_v1(tx, texts), "ERR ", "qless1")
 
 
 def _call(session: RespSession, dialect: qless.Dialect, sha: bytes, words: wire.Command) -> Plan:
@@ -214,7 +213,7 @@ def _plan_wait(
     later = Later(
         lambda: asyncio.ensure_future(wait()),
         lambda reply: _reply(reply, protocol),
-        lambda error: wire.error(f"{prefix}{in_words_of_qless(error, 'result').message}"),
+        lambda error: wire.error(f"{prefix}{as_qless_error(error, 'result').message}"),
     )
     return session.traced_unless_batched(name, later)
 

@@ -1,4 +1,4 @@
-"""Commands that read the keys of Qless as a Redis would have them, and the one that erases them."""
+"""Redis commands that read the keys of Qless, and those that erase them."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -14,13 +14,13 @@ from holdfast.server.globs import compile_glob
 from holdfast.server.resp_session import Later, Plan, Read, RespSession
 
 _NO_INTEGER: Final = wire.error("ERR value is not an integer or out of range")
-_PAUSED: Final = b"ql:paused_queues"  # found among all queues
+_PAUSED: Final = b"ql:paused_queues"  # finding its members reads all queues
 _DIGITS: Final = 21  # more than an integer of 64 bits can have
 _SYNTAX: Final = wire.error("ERR syntax error")
 _WRONG_KIND: Final = wire.error("WRONGTYPE Operation against a key holding the wrong kind of value")
 
 
-def _read_few(
+def _read_at_once(
     session: RespSession, work: Callable[[VirtualKeys], Any], encode: Callable[[Any], bytes]
 ) -> Plan:
     """Plans a read of a few keys, which is answered at once."""
@@ -37,22 +37,22 @@ def _read_key_of_kind(
     *,
     is_short: bool = True,
 ) -> Plan:
-    """Reads keys of one kind; a command that may read many of them goes to a thread."""
-    look = _read_few if is_short else _search
+    """Plans a read of a key of one kind; a command that may read many pairs runs in a thread."""
+    read = _read_at_once if is_short else _read_in_thread
     if kind_of_name(key) == kind:
-        return look(session, work, encode)
+        return read(session, work, encode)
 
-    return look(
+    return read(
         session,
         lambda virtual: work(virtual) if virtual.kind(key) == "none" else _WRONG_KIND,
         lambda found: found if found is _WRONG_KIND else encode(found),
     )
 
 
-def _search(
+def _read_in_thread(
     session: RespSession, work: Callable[[VirtualKeys], Any], encode: Callable[[Any], bytes]
 ) -> Plan:
-    """Reads everything in a thread, so that no other client waits for it."""
+    """Plans a read in a thread, so that no other client waits for it."""
     session.who().require("read", space=session.space.name, layer="jobs")
     space = session.space
 
@@ -82,22 +82,26 @@ def keys(session: RespSession, words: wire.Command) -> Plan:
     if len(words) != 2:
         return wrong_arguments("keys")
     matches = compile_glob(words[1]).fullmatch
-    return _search(
+    return _read_in_thread(
         session, lambda virtual: [key for key in virtual.names() if matches(_bytes(key))], _texts
     )
 
 
 @command("DBSIZE")
 def dbsize(session: RespSession, words: wire.Command) -> Plan:
-    return _search(session, lambda virtual: sum(1 for _ in virtual.names()), wire.integer)
+    return _read_in_thread(session, lambda virtual: sum(1 for _ in virtual.names()), wire.integer)
 
 
 @command("EXISTS")
 def exists(session: RespSession, words: wire.Command) -> Plan:
     if len(words) < 2:
         return wrong_arguments("exists")
-    look = _read_few if len(words) <= MAX_KEYS_ON_LOOP and _PAUSED not in words else _search
-    return look(
+    read = (
+        _read_at_once
+        if len(words) <= MAX_KEYS_ON_LOOP and _PAUSED not in words
+        else _read_in_thread
+    )
+    return read(
         session, lambda virtual: sum(virtual.has(_text(word)) for word in words[1:]), wire.integer
     )
 
@@ -106,8 +110,8 @@ def exists(session: RespSession, words: wire.Command) -> Plan:
 def type_(session: RespSession, words: wire.Command) -> Plan:
     if len(words) != 2:
         return wrong_arguments("type")
-    look = _search if words[1] == _PAUSED else _read_few
-    return look(session, lambda virtual: virtual.kind(_text(words[1])), wire.simple)
+    read = _read_in_thread if words[1] == _PAUSED else _read_at_once
+    return read(session, lambda virtual: virtual.kind(_text(words[1])), wire.simple)
 
 
 @command("ZCARD")
@@ -221,8 +225,7 @@ def lrange(session: RespSession, words: wire.Command) -> Plan:
 
 
 def _ranks(start: bytes, stop: bytes) -> tuple[int, int] | None:
-    """Returns the first and the last rank, negative ones counted from the end; None if they are not
-    numbers."""
+    """Returns the first and the last rank, as given; None if they are not integers of 64 bits."""
     try:
         first, last = int(start[:_DIGITS]), int(stop[:_DIGITS])
     except ValueError:
@@ -260,5 +263,5 @@ def flushdb(session: RespSession, words: wire.Command) -> Plan:
 
 @command("FLUSHALL")
 def flushall(session: RespSession, words: wire.Command) -> Plan:
-    """Like `FLUSHDB`: other databases are other spaces, which this client may not erase."""
+    """Does the same as `FLUSHDB`: other databases are other spaces, which it does not erase."""
     return flushdb(session, words)

@@ -26,13 +26,13 @@ __all__ = ["RefusedCommand", "Script"]
 # `Error running script (call to f_SHA): @user_script:1: user_script:1: TEXT` up to Redis 6, and
 # `user_script:1: TEXT script: SHA, on @user_script:1.` since.
 _TEXT: Final = re.compile(r"user_script:\d+:\s*(\w.*?)(?: script: [0-9a-f]{40}.*)?$", re.DOTALL)
-_ERRORS: Final[tuple[tuple[str, type[HoldfastError]], ...]] = (  # parts of texts
+_ERRORS: Final[tuple[tuple[str, type[HoldfastError]], ...]] = (  # by parts of their texts
     ("does not exist", UnknownJob),
     ("another worker", JobLost),
     ("running", WrongState),
 )
-_NEWER: Final = "readonly table"
-_NEWER_HINT: Final = (
+_READ_ONLY_TABLE: Final = "readonly table"
+_READ_ONLY_TABLE_HINT: Final = (
     "Redis since 6.2.7, and Valkey, refuse the script as it was published: give a repaired one, "
     "such as that of the Ruby gem qless 0.14, with --qless-script."
 )
@@ -70,17 +70,17 @@ class Script:
         """Returns the reply to a command; raises if it was refused."""
         [reply] = self.call_all([words])
         if isinstance(reply, RefusedCommand):
-            hint = _NEWER_HINT if _NEWER in reply.text else None
+            hint = _READ_ONLY_TABLE_HINT if _READ_ONLY_TABLE in reply.text else None
             raise reply.kind(reply.text, hint=hint)
         return reply
 
     def call_all(self, commands: Sequence[Sequence[Any]]) -> list[Any]:
-        """Returns the replies to several commands in one round trip; a refusal is one of them."""
+        """Returns the replies to several commands in one round trip; refusals are among them."""
         if not commands:
             return []
         with self._lock:
             try:
-                return self._sent(commands)
+                return self._send(commands)
             except StoreUnreachable:
                 self._drop()
                 raise
@@ -116,25 +116,25 @@ class Script:
         with self._lock:
             self._drop()
 
-    # --- how it is done ---------------------------------------------------------------------------
+    # --- internals --------------------------------------------------------------------------------
 
-    def _sent(self, commands: Sequence[Sequence[Any]]) -> list[Any]:
+    def _send(self, commands: Sequence[Sequence[Any]]) -> list[Any]:
         if self._connection is None:
             self._connection = RedisConnection(self._url)
             self._digest = self._connection.call("SCRIPT", "LOAD", self._body)
-        replies = self._connection.pipeline([self._packed(*words) for words in commands])
+        replies = self._connection.pipeline([self._evalsha(*words) for words in commands])
         if any(_is_unknown(reply) for reply in replies):  # nothing ran: the script has been flushed
             self._digest = self._connection.call("SCRIPT", "LOAD", self._body)
-            again = [n for n, reply in enumerate(replies) if _is_unknown(reply)]
-            done = self._connection.pipeline([self._packed(*commands[n]) for n in again])
-            for n, reply in zip(again, done, strict=True):
+            missing = [n for n, reply in enumerate(replies) if _is_unknown(reply)]
+            done = self._connection.pipeline([self._evalsha(*commands[n]) for n in missing])
+            for n, reply in zip(missing, done, strict=True):
                 replies[n] = reply
         return [
             RefusedCommand(str(reply)) if isinstance(reply, hiredis.ReplyError) else reply
             for reply in replies
         ]
 
-    def _packed(self, command: str, *words: Any) -> list[str | bytes]:
+    def _evalsha(self, command: str, *words: Any) -> list[str | bytes]:
         given = [word if isinstance(word, str | bytes) else _number(word) for word in words]
         return ["EVALSHA", self._digest, "0", command, _number(time.time()), *given]
 

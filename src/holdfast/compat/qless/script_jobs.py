@@ -1,6 +1,6 @@
 """Converts jobs from the form of the original script to Holdfast's records.
 
-Lua does not distinguish an empty list from an empty object, so either may stand for the other.
+Lua does not distinguish an empty list from an empty object, so a reply may have either.
 """
 
 from typing import Any
@@ -39,7 +39,7 @@ def job_of(shown: dict[str, Any]) -> Job:
 
 
 def queues_of(reply: bytes) -> list[QueueCounts]:
-    """Returns the queues in a reply of the command of that name."""
+    """Returns the queues in a reply of the command `queues`."""
     return [
         QueueCounts(
             name=each["name"],

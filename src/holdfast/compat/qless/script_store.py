@@ -1,8 +1,8 @@
 """A Redis with the original script as the store of a worker: `holdfast worker --url redis://...`.
 
-With it the worker program serves the queues of a Redis 6 that Qless programs use, before or without
-moving them. What the script can't do is refused when the worker starts: effects and completion in
-one commit, workflows, schedules. It keeps neither results nor progress.
+With it the worker program serves the queues of a Redis 6 that Qless programs use, without moving
+them first. Tasks that need what the script can't do are refused when the worker starts: effects and
+completion in one commit, workflows, schedules. The script stores neither results nor progress.
 """
 
 import importlib.util
@@ -22,7 +22,7 @@ from holdfast.limits import MAX_QLESS_SCRIPT_BYTES
 __all__ = ["OPENER", "ScriptStore", "open_script_store", "read_script"]
 
 OPENER: Final = f"{__name__}:open_script_store"  # for `tasks.loading.Source`
-_GUARDED: Final = ("fail", "release")  # the script does not check that the caller holds the job
+_UNCHECKED: Final = ("fail", "release")  # the script does not check that the caller holds the job
 
 
 class ScriptStore:
@@ -51,18 +51,18 @@ class ScriptJobs:
         self._held: dict[str, tuple[str, str]] = {}  # the queue and the data of jobs that run here
         self._names: set[str] = set()  # names under which jobs were popped
 
-    # --- of the worker itself ---------------------------------------------------------------------
+    # --- for the worker itself --------------------------------------------------------------------
 
     def report(self, reports: Sequence[Report], *, takes: Sequence[Take] = ()) -> Reported:
         """Settles jobs and renews locks, then takes the next jobs; see `Jobs.report`."""
-        refused = self._reported(list(reports)) if reports else []
+        refused = self._send_reports(list(reports)) if reports else []
         jobs: list[Job] = []
         empty: set[str] = set()
         for take in takes:
             wanted = take.count
             for queue in take.queues:
                 if wanted > 0 and queue not in empty:
-                    popped = self._popped(queue, take.worker, wanted)
+                    popped = self._pop(queue, take.worker, wanted)
                     if len(popped) < wanted:
                         empty.add(queue)
                     wanted -= len(popped)
@@ -162,9 +162,9 @@ class ScriptJobs:
         queue, _ = self._queue_and_data(id)
         return int(self._script.call("retry", id, queue, worker, delay))
 
-    # --- how it is done ---------------------------------------------------------------------------
+    # --- internals --------------------------------------------------------------------------------
 
-    def _popped(self, queue: str, worker: str, count: int) -> list[Job]:
+    def _pop(self, queue: str, worker: str, count: int) -> list[Job]:
         self._names.add(worker)
         popped = self._script.decoded("pop", queue, worker, count)
         with self._lock:
@@ -172,7 +172,7 @@ class ScriptJobs:
                 self._held[each["jid"]] = queue, each["data"]
         return [job_of(each) for each in popped]
 
-    def _reported(self, reports: list[Report]) -> list[Refusal]:
+    def _send_reports(self, reports: list[Report]) -> list[Refusal]:
         """Sends all reports in one round trip, and in a second one what follows from them."""
         first = [self._words(each) for each in reports]
         refused: list[Refusal] = []
@@ -193,20 +193,20 @@ class ScriptJobs:
         return refused
 
     def _words(self, report: Report) -> list[Any]:
-        """Returns the command for a report; for one that the script does not guard, a heartbeat
-        that does."""
+        """Returns the command for a report; a heartbeat for one that the script does not check,
+        which fails if the caller no longer holds the job."""
         if report.puts or report.steps or report.depends or report.awaits:
             raise BadInput(
                 "the script of this Redis can't put jobs in the commit that completes another",
                 hint="Put them in the task itself: other_task.put(run.store, ...).",
             )
         id, worker = report.id, report.worker
-        if report.what == "heartbeat" or report.what in _GUARDED:
+        if report.what == "heartbeat" or report.what in _UNCHECKED:
             return ["heartbeat", id, worker]
         queue, data = self._queue_and_data(id)
         if report.what == "complete":
             return ["complete", id, worker, queue, data]
-        if report.free:  # `retry` would use up one; so the job moves on to the queue where it was
+        if report.free:  # `retry` would use up a retry, so the job moves on to its own queue
             return ["complete", id, worker, queue, data, "next", queue, "delay", report.delay]
         reason = [report.group, report.message or ""] if report.group is not None else []
         return ["retry", id, queue, worker, report.delay, *reason]

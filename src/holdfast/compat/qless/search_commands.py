@@ -1,4 +1,4 @@
-"""Commands that find jobs, and that apply one action to all jobs found.
+"""Commands that search for jobs, and that apply one action to all matches.
 
 None of the originals has them. A search is a JSON object: `{"queue": "emails", "state":
 "failed"}`; an empty one finds all jobs.
@@ -25,13 +25,13 @@ def search(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
     wanted = _wanted(arguments, "Search")
     given = arguments.known_options("Search", "cursor", "count")
     count = whole(given.get("count", "25"), 'Search(): Arg "count" not a number: ')
-    found, place = page(ledger, wanted, given.get("cursor"), count, replies.job)
+    found, position = page(ledger, wanted, given.get("cursor"), count, replies.job)
     return replies.text(
         {
             "jobs": replies.listed(found),
-            "cursor": place.text(),
-            "searched": place.searched,
-            "of": place.of,
+            "cursor": position.text(),
+            "searched": position.searched,
+            "of": position.of,
         }
     )
 

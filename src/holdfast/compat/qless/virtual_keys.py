@@ -1,10 +1,10 @@
-"""The keys that the script would have left in a Redis, for programs that read them.
+"""The keys that the script would store in a Redis, for programs that read them.
 
-Nothing is stored for them: each is a view of the job queue, exists exactly while it has content,
-and can't be written. `score`, `kind` and `has` read a few keys, `size` a few where they are counted
-already. If members are counted and stored in the order of their scores (`is_ordered`), `range`
-reads what it returns and skips what comes before it, from the nearer end; everything else reads
-what it shows.
+None of them is stored: each is a view of the job queue, exists exactly while it has content, and
+can't be written. `score`, `kind` and `has` read a few keys; so does `size` where members are
+counted already. If members are counted and stored in the order of their scores (`is_ordered`),
+`range` reads what it returns and what comes before it, from the nearer end; everything else reads
+all members.
 """
 
 import re
@@ -47,7 +47,7 @@ _PARTS: Final = ("work", "locks", "scheduled", "depends", "recur")
 
 
 class VirtualKeys:
-    """All of these keys in one space, on one transaction or view."""
+    """The virtual keys of one space, on one transaction or view."""
 
     def __init__(self, tx: Transaction) -> None:
         self._ledger = Ledger(tx)
@@ -91,9 +91,9 @@ class VirtualKeys:
             return any(True for _ in self._members(key))
         if is_ordered(key):
             return self.size(key) > 0
-        valued = self._valued_below(key)
-        if valued is not None:
-            return any(True for _ in self._tx.scan(*below(valued), limit=1))
+        prefix = self._score_prefix(key)
+        if prefix is not None:
+            return any(True for _ in self._tx.scan(*below(prefix), limit=1))
         return any(True for _ in self.scored(key) or ())
 
     # --- sorted sets ------------------------------------------------------------------------------
@@ -106,9 +106,9 @@ class VirtualKeys:
             return self._queue_part(self._keys.queue(found[1]), found[2])
         if key.startswith("ql:t:"):
             return self._timed(self._keys.tagged(key[5:]))
-        valued = self._valued_below(key)
-        if valued is not None:
-            return self._valued(valued)
+        prefix = self._score_prefix(key)
+        if prefix is not None:
+            return self._scored_by_value(prefix)
         lists: dict[str, Callable[[], Scored]] = {
             "ql:queues": self._known_queues,
             "ql:completed": lambda: self._timed(self._keys.completed),
@@ -116,7 +116,7 @@ class VirtualKeys:
         }
         return lists[key]() if key in lists else None
 
-    def _valued_below(self, key: str) -> bytes | None:
+    def _score_prefix(self, key: str) -> bytes | None:
         """Returns the prefix of a sorted set that stores each member's score as a value."""
         if key.startswith("ql:w:") and key.endswith(":jobs"):
             return self._keys.worker(key[5:-5]).held
@@ -148,7 +148,7 @@ class VirtualKeys:
         return [each for each in found if each is not None]
 
     def _pairs(self, key: str) -> Callable[[bool, int], Pairs]:
-        """Scans the stored pairs of a sorted set that is stored in order, from either end."""
+        """Returns a function that scans a sorted set that is stored in order, from either end."""
         prefix, is_reversed = self._stored_at(key)
 
         def scan(from_end: bool, limit: int) -> Pairs:
@@ -166,7 +166,7 @@ class VirtualKeys:
         if key.startswith("ql:t:"):
             return self._keys.tagged(key[5:]), False
         if key.startswith("ql:f:"):
-            return self._keys.failed_in(key[5:]), True  # its newest comes first
+            return self._keys.failed_in(key[5:]), True  # newest first
         return self._keys.completed, False
 
     def _reader_of(self, key: str) -> Callable[[Pair], tuple[str, float] | None]:
@@ -190,9 +190,9 @@ class VirtualKeys:
         found = _QUEUE.fullmatch(key)
         if found is not None:
             return self._score_in_queue(self._keys.queue(found[1]), found[2], member)
-        valued = self._valued_below(key)
-        if valued is not None:
-            value = self._tx.get(valued + pack_str(member))
+        prefix = self._score_prefix(key)
+        if prefix is not None:
+            value = self._tx.get(prefix + pack_str(member))
             return None if value is None else unpack_time(value)
         if key == "ql:queues":
             return self._ledger.queue(self._keys.queue(member)).known_since
@@ -250,7 +250,7 @@ class VirtualKeys:
             time, jid = time_and_jid(key, prefix)
             yield jid, time
 
-    def _valued(self, prefix: bytes) -> Scored:
+    def _scored_by_value(self, prefix: bytes) -> Scored:
         pairs = self._tx.scan(*below(prefix))
         found = [(last_part(key, prefix), unpack_time(value)) for key, value in pairs]
         yield from sorted(found, key=_score_then_name)
@@ -372,7 +372,7 @@ def is_ordered(key: str) -> bool:
 
 
 def _ranks(pairs: Callable[[bool, int], Pairs], size: int, first: int, last: int) -> list[Pair]:
-    """Yields the pairs of these ranks, in order, found from the nearer end."""
+    """Returns the pairs of these ranks, in order, read from the nearer end."""
     first = max(0, first + size if first < 0 else first)
     last = min(size - 1, last + size if last < 0 else last)
     if first > last:

@@ -35,7 +35,7 @@ from holdfast.jobs.records import NewJob, RecurringRecord
 if TYPE_CHECKING:
     from holdfast.jobs.ledger import Ledger
 
-# --- putting and taking -------------------------------------------------------------------------
+# --- putting and popping ------------------------------------------------------------------------
 
 
 def put(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
@@ -46,8 +46,8 @@ def put(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
 
 
 def put_without_caller(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
-    """Runs the `put` of the first unified script, which names no caller, so every holder is
-    notified."""
+    """Runs the `put` of the first unified script. It does not name its caller, so the worker that
+    holds the job is always notified."""
     return _put(ledger, now, arguments, "", arguments.queue())
 
 

@@ -1,1 +1,1 @@
-"""RESTBase, unchanged: its paths, request bodies and answers over HTTP."""
+"""RESTBase's paths, request bodies and answers over HTTP, for its existing clients."""

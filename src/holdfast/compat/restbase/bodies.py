@@ -16,7 +16,7 @@ _ONLY_IN_QUERY: Final = (
 )  # fmt: skip
 _ONLY_IN_PUT: Final = ("if", "return")
 _QUERY: Final = (*_SHARED, *_ONLY_IN_QUERY)
-# The originals take a `timestamp`; here the version says when a row was written.
+# RESTBase accepts a `timestamp`, which has no effect here: the version holds the time of a write.
 _PUT: Final = (*_SHARED, *_ONLY_IN_PUT, "timestamp")
 _DELETE: Final = (*_SHARED, "if", "timestamp")
 
@@ -36,30 +36,31 @@ def is_query(plan: TablePlan, body: Mapping[str, Any]) -> bool:
 
     Raises if it has members of a write too.
     """
-    asks = [name for name in _ONLY_IN_QUERY if name in body]
+    asked = [name for name in _ONLY_IN_QUERY if name in body]
     attributes = body.get("attributes")
-    if not asks and isinstance(attributes, Mapping):
+    if not asked and isinstance(attributes, Mapping):
         # A value of type json may look like operators, and can't be in a query.
         named = [plan.attributes[name] for name in attributes if name in plan.attributes]
-        asks = [
+        asked = [
             attribute.name
             for attribute in named
             if not _is_json(attribute) and _has_operators(attributes[attribute.name])
         ]
-    writes = [name for name in _ONLY_IN_PUT if name in body]
-    if asks and writes:
+    written = [name for name in _ONLY_IN_PUT if name in body]
+    if asked and written:
         raise InvalidTableRequest(
-            f"The body has {asks[0]!r} as only a query has, and {writes[0]!r} as only a write has",
+            f"The body has {asked[0]!r} as only a query has, "
+            f"and {written[0]!r} as only a write has",
             hint="Send a query with GET, QUERY or POST, and a write with PUT.",
         )
-    return bool(asks)
+    return bool(asked)
 
 
 def _is_json(attribute: Attribute) -> bool:
     return attribute.type.kind.takes_objects and not attribute.type.is_set
 
 
-def refuse_bare_key(plan: TablePlan, attributes: Mapping[str, Any]) -> None:
+def refuse_key_only(plan: TablePlan, attributes: Mapping[str, Any]) -> None:
     """Raises for the body of a POST that may be meant as a query.
 
     As a write it would store a revision without values, which would become the current one.
@@ -144,7 +145,7 @@ def put_body(result: PutResult, *, return_old: bool = False) -> dict[str, Any]:
 
 
 def page_body(page: Page) -> dict[str, Any]:
-    """Returns the body of a page. An empty one has status 404, but no `type`: it is no error."""
+    """Returns the body of a page. An empty one has status 404 but no `type`: it is not an error."""
     body: dict[str, Any] = {"items": page.items, "count": page.count}
     if page.next is not None:
         body["next"] = page.next
@@ -183,7 +184,7 @@ def _members(body: Any, table: str, known: tuple[str, ...], kind: str) -> Mappin
 
 def _unknown_member(name: Any, known: tuple[str, ...], kind: str) -> InvalidTableRequest:
     listed = f"A {kind} has {', '.join(known)}; the columns are in `attributes`."
-    if kind == "put":  # by POST a query may have been meant
+    if kind == "put":  # a POST may have been meant as a query
         listed += f" A query has {', '.join(_ONLY_IN_QUERY)} too."
     if name in _ONLY_IN_QUERY:
         return InvalidTableRequest(f"A {kind} takes no {name}: only a query has it", hint=listed)

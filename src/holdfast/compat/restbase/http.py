@@ -9,9 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from holdfast.compat.restbase.bodies import (
-    error_body,
-)
+from holdfast.compat.restbase.bodies import error_body
 from holdfast.compat.restbase.paths import parse_path
 from holdfast.compat.restbase.rows import delete_rows, get_rows, post_rows, put_row
 from holdfast.compat.restbase.schemas import delete_schema, get_schema, list_tables, put_schema
@@ -86,7 +84,7 @@ async def batch_rows(call: TableCall) -> HttpResponse:
 async def _traced(
     call: TableCall, handler: Callable[[TableCall], Coroutine[Any, Any, HttpResponse]]
 ) -> HttpResponse:
-    """Answers a request, as a call that the server's tracer follows."""
+    """Answers a request, as a traced call."""
     name = f"restbase.{handler.__name__}"
     call.traced = call.api.traced(call.request, name, call.target.domain)
     return await ended_with(call.traced, handler(call))

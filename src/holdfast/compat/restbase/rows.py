@@ -14,7 +14,7 @@ from holdfast.compat.restbase.bodies import (
     read_delete,
     read_put,
     read_query,
-    refuse_bare_key,
+    refuse_key_only,
 )
 from holdfast.compat.restbase.table_call import (
     READS,
@@ -49,9 +49,9 @@ async def get_rows(call: TableCall) -> HttpResponse:
     space = await call.row_space()
     target = call.target
     by_url = bool(target.values or target.index is not None or call.query_string)
-    format = call.take_format()
+    format = call.pop_format()
     if body not in (None, {}):
-        with call.reading(space, body.get("index") if isinstance(body, dict) else None):
+        with call.checking(space, body.get("index") if isinstance(body, dict) else None):
             if by_url and not (format and not call.query_string and not target.values):
                 raise InvalidTableRequest("A query is in the body or in the URL, not in both")
             query = read_query(body, call.table)
@@ -83,12 +83,12 @@ def _get(tables: Tables, table: str, query: Query) -> Page:
 
 def _query_of(call: TableCall, view: View) -> Query:
     plan = catalogue.find(view.raw, call.table)
-    query_string = call.query_string or "distinct=false"  # or it would be the short list
+    query_string = call.query_string or "distinct=false"  # without one, `query_of` sets a limit
     return urls.query_of(view.raw, plan, call.target.index, call.target.values, query_string)
 
 
 class _FoundPage(NamedTuple):
-    """A page and its encoded form: both are made where the page is read, in a thread if it is
+    """A page and its encoded form. Both are made where the page is read: in a thread if it is
     large."""
 
     page: Page
@@ -117,7 +117,7 @@ def _next_url(call: TableCall, token: str) -> str:
 
 
 async def post_rows(call: TableCall) -> HttpResponse:
-    """Answers a query, which never writes, if the body can be nothing else; else it is a write."""
+    """Answers the body as a query, which never writes, if it can't be a write; else as a write."""
     if any(name == "format" for name, _ in parse_parameters(call.query_string)):
         return await put_row(call)
     await call.allow("read")
@@ -134,7 +134,7 @@ async def post_rows(call: TableCall) -> HttpResponse:
 
 async def put_row(call: TableCall) -> HttpResponse:
     call.refuse_index()
-    format = call.take_format()
+    format = call.pop_format()
     if format is not None:
         return await _import(call, format)
     await call.allow("write")
@@ -142,7 +142,7 @@ async def put_row(call: TableCall) -> HttpResponse:
     space = await call.row_space()
     if body is None and call.target.values:
         body = {}  # the path may name all attributes
-    with call.reading(space):
+    with call.checking(space):
         call.refuse_parameters()
         given = read_put(body, call.table)
     given["if_match"] = call.request.headers.get("if-match")
@@ -154,7 +154,7 @@ async def put_row(call: TableCall) -> HttpResponse:
         if values:
             return tx.tables.put_by_url(call.table, values, attributes, **given)
         if may_be_meant_as_query:
-            refuse_bare_key(catalogue.find(tx.raw, call.table), attributes)
+            refuse_key_only(catalogue.find(tx.raw, call.table), attributes)
         return tx.tables.put(call.table, attributes, form="json", **given)
 
     result = await call.api.dispatcher.write(space, work)
@@ -168,7 +168,7 @@ async def delete_rows(call: TableCall) -> HttpResponse:
     space = await call.row_space()
     values = call.target.values
     by_url = bool(values or call.query_string)
-    with call.reading(space):
+    with call.checking(space):
         given = read_delete(body, call.table)
         if by_url and given["attributes"]:
             raise InvalidTableRequest("A delete is in the body or in the URL, not in both")

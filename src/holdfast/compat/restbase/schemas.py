@@ -4,9 +4,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.compat.restbase.bodies import (
-    created_body,
-)
+from holdfast.compat.restbase.bodies import created_body
 from holdfast.compat.restbase.table_call import (
     ROWS_HINT,
     TableCall,
@@ -53,7 +51,7 @@ async def get_schema(call: TableCall) -> HttpResponse:
     await call.allow("read")
     await refuse_rows(call)
     space = await call.space()
-    with call.reading(space):
+    with call.checking(space):
         with_stats = call.flag("stats")
 
     def work(tables: Tables) -> tuple[dict[str, Any], str]:
@@ -80,7 +78,7 @@ async def put_schema(call: TableCall) -> HttpResponse:
             call, space, lambda tables: tables.create(schema, table=call.table)
         )
     except InvalidTableSchema as error:
-        if "index" not in schema:  # it looks like a row
+        if "index" not in schema:  # perhaps a row was meant
             error.hint = error.hint or ROWS_HINT
         raise
     return json_response(created_body(call.target.domain, result), 201)

@@ -31,7 +31,7 @@ from holdfast.tables.queries import index_of
 from holdfast.tables.urls import parse_parameters
 
 STREAM_TYPES: Final = {"ndjson": "application/x-ndjson", "csv": "text/csv; charset=utf-8"}
-READS: Final = "restbase"  # their kind: see server/large_reads.py
+READS: Final = "restbase"  # the kind of these reads: see server/large_reads.py
 ROWS_HINT: Final = "Rows are at /{domain}/sys/table/{table}/, with a slash after the table."
 
 
@@ -81,15 +81,15 @@ class TableCall:
         return await self.api.dispatcher.space(self.target.domain)
 
     @contextmanager
-    def reading(self, space: Space, index: Any = None) -> Iterator[None]:
-        """Reads the form of a request, and reports a missing table or index before a bad form.
+    def checking(self, space: Space, index: Any = None) -> Iterator[None]:
+        """Wraps the checks of a request; a missing table or index is reported before a bad request.
 
-        The table is looked for only if the form is wrong: most requests are right.
+        The table is read only if a check fails: most requests are right.
         """
         try:
             yield
         except TableMismatch:
-            raise  # it names another table, whether or not that one exists
+            raise  # the body names another table: that comes first, even if none exists
         except TableError:
             if self.target.domain != EVERY_DOMAIN:
                 with space.view() as view:
@@ -131,7 +131,7 @@ class TableCall:
         if self.target.index is not None:
             raise InvalidTablePath("Rows are not written through a secondary index")
 
-    def take_format(self) -> str | None:
+    def pop_format(self) -> str | None:
         """Removes the parameter `format` from the query string and returns it."""
         kept, format = [], None
         for piece in self.query_string.split("&"):
@@ -180,7 +180,7 @@ async def run_write(call: TableCall, space: Space, work: Any) -> Any:
 
 
 async def _run_in_every_domain(call: TableCall, tables: StoreTables, work: Any) -> Any:
-    """Runs work on domain `*`: each domain gets its own transaction."""
+    """Runs work on domain `*`, with a transaction for each domain."""
     return await call.api.dispatcher.in_thread(lambda: work(tables))
 
 
@@ -194,7 +194,7 @@ def rows_response(call: TableCall, content: Any, status: int) -> HttpResponse:
 
 
 def encode_rows(call: TableCall, content: Any) -> bytes:
-    """Returns rows as JSON, in the form of integers that the client wants."""
+    """Returns rows as JSON, with integers in the form that the client asks for."""
     encode = bigints.encode if call.request.integers_as_text else msgspec.json.encode
     return in_pieces(encode, msgspec.json.encode)(content)
 

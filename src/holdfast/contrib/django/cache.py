@@ -25,7 +25,7 @@ class HoldfastCache(BaseCache):
     def add(
         self, key: Any, value: Any, timeout: Any = DEFAULT_TIMEOUT, version: Any = None
     ) -> bool:
-        """Puts a value if there is none, and says whether it did."""
+        """Puts a value if there is none; returns whether it did."""
         name, seconds, data = self._key(key, version), self._seconds(timeout), _pack(value)
 
         def work(rows: RowsTx) -> bool:
@@ -49,7 +49,7 @@ class HoldfastCache(BaseCache):
         self.set_many({key: value}, timeout, version)
 
     def touch(self, key: Any, timeout: Any = DEFAULT_TIMEOUT, version: Any = None) -> bool:
-        """Gives a value another time to live, and says whether it is there."""
+        """Changes the time to live of a value; returns whether it exists."""
         name, seconds = self._key(key, version), self._seconds(timeout)
 
         def work(rows: RowsTx) -> bool:
@@ -61,12 +61,12 @@ class HoldfastCache(BaseCache):
         return self._rows.transact(work)
 
     def delete(self, key: Any, version: Any = None) -> bool:
-        """Removes a value, and says whether it was there."""
+        """Removes a value; returns whether it existed."""
         name = self._key(key, version)
         return self._rows.transact(lambda rows: rows.delete(name))
 
     def get_many(self, keys: Iterable[Any], version: Any = None) -> dict[Any, Any]:
-        """Returns the values that are there, of one snapshot."""
+        """Returns the values that exist, from one snapshot."""
         names = {self._key(key, version): key for key in keys}
         found = self._rows.read(names)
         return {names[name]: _unpack(value) for name, value in found.items()}
@@ -91,7 +91,7 @@ class HoldfastCache(BaseCache):
         self._rows.transact(lambda rows: [rows.delete(name) for name in names])
 
     def incr(self, key: Any, delta: int = 1, version: Any = None) -> Any:
-        """Adds to a number, which no other process can change meanwhile, and returns it."""
+        """Adds to a number in one transaction, and returns the sum."""
         name = self._key(key, version)
 
         def work(rows: RowsTx) -> Any:

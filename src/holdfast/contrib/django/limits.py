@@ -62,12 +62,12 @@ class _Limits:
         self._key = key
         self._amount = amount
         self._options = options
-        self._made: tuple[Store, Any] | None = None
+        self._limiter: tuple[Store, Any] | None = None
 
     def limiter(self, store: Store) -> Any:
-        if self._made is None or self._made[0] is not store:
-            self._made = store, store.metrics.limiter(self._conditions, **self._options)
-        return self._made[1]
+        if self._limiter is None or self._limiter[0] is not store:
+            self._limiter = store, store.metrics.limiter(self._conditions, **self._options)
+        return self._limiter[1]
 
     def operations(self, request: Any) -> list[Any]:
         address = request.META.get("REMOTE_ADDR")

@@ -1,7 +1,6 @@
-"""Values by key, each with the time at which it ends: what the cache and the sessions are kept in.
+"""Values by key that expire: the storage of the cache and of sessions.
 
-They are rows of a table in their own space, so that the rest of the store is not cleared with
-a cache.
+They are rows of a table in a separate space, so that clearing a cache clears nothing else.
 """
 
 import math
@@ -14,7 +13,7 @@ from holdfast.store import Tx
 
 T = TypeVar("T")
 
-_NEVER: Final = 253_402_300_800.0  # the year 10000: when a value ends that does not end
+_NEVER: Final = 253_402_300_800.0  # the year 10000: stored for values that do not expire
 
 _SCHEMA: Final = {
     "attributes": {"key": "string", "value": "blob", "ends": "double"},
@@ -90,7 +89,7 @@ class RowsTx:
             tables.put(self._table, row)
 
     def delete(self, key: str) -> bool:
-        """Removes a value, and says whether it was there."""
+        """Removes a value; returns whether it existed."""
         was_there = self._row(key) is not None
         self._tx.tables.delete(self._table, {"key": key})
         return was_there

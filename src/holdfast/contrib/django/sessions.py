@@ -18,7 +18,7 @@ class SessionStore(SessionBase):
     _rows = ValueTable("django-sessions", "sessions")
 
     def load(self) -> dict[str, Any]:
-        """Returns the session's data; without any, forgets its key."""
+        """Returns the session's data; if there is none, removes the session's key."""
         key = self.session_key
         found = {} if key is None else self._rows.read([key])
         if key is None or key not in found:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from holdfast.errors import MissingDriver
 from holdfast.store import Store
-from holdfast.store import open as open_place
+from holdfast.store import open as open_path_or_url
 
 try:
     from django import conf
@@ -37,7 +37,7 @@ def open_store() -> Store:
     with _lock:
         if os.getpid() not in _opened:
             options: dict[str, Any] = getattr(conf.settings, "HOLDFAST_OPTIONS", {})
-            _opened[os.getpid()] = open_place(place, **options)
+            _opened[os.getpid()] = open_path_or_url(place, **options)
             atexit.register(close_store)
         return _opened[os.getpid()]
 

@@ -84,7 +84,7 @@ class HoldfastBackend(_Backend):  # type: ignore[misc]  # the package depends on
         return found
 
     def get_result(self, result_id: str) -> Any:
-        """Returns what is known of a task that was enqueued."""
+        """Returns the state of a task that was enqueued, and its result."""
         store = open_store()
         job = store.jobs.get(result_id)
         if job is None or job.klass != TASK:
@@ -132,7 +132,7 @@ class HoldfastBackend(_Backend):  # type: ignore[misc]  # the package depends on
 
 
 def _facts(job: Job) -> dict[str, Any]:
-    """Returns what the history of a job says of its task."""
+    """Returns the fields of a task's result that follow from the history of its job."""
     times: dict[str, list[int]] = {}
     for entry in job.history:
         times.setdefault(entry.what, []).append(entry.when)
@@ -168,7 +168,7 @@ def django_tasks_registry() -> Tasks:
     """Returns the registry that runs Django's tasks, for a worker."""
     tasks = Tasks("django")
     tasks.task(name=TASK)(_run)
-    tasks.use(_Connections())
+    tasks.use(_TaskMiddleware())
     return tasks
 
 
@@ -181,7 +181,7 @@ def _run(run: Run, path: str, args: list[Any], kwargs: dict[str, Any], backend: 
     try:
         context = [_base.TaskContext(task_result=result)] if result.task.takes_context else []
         returned = result.task.call(*context, *args, **kwargs)
-        normalized = importlib.import_module(_normalizing()).normalize_json(returned)
+        normalized = importlib.import_module(_json_module()).normalize_json(returned)
     except Exception as error:
         if run.job.retries_left:
             raise
@@ -191,13 +191,13 @@ def _run(run: Run, path: str, args: list[Any], kwargs: dict[str, Any], backend: 
     return normalized
 
 
-def _normalizing() -> str:
+def _json_module() -> str:
     return "django_tasks.utils" if _PACKAGE == "django_tasks" else "django.utils.json"
 
 
-class _Connections:
-    """Middleware: closes database connections that are too old, as Django does for requests, and
-    says that a task has finished."""
+class _TaskMiddleware:
+    """Closes database connections that are too old, as Django does for requests, and sends the
+    signal that a task has finished."""
 
     @contextmanager
     def _around(self) -> Iterator[None]:

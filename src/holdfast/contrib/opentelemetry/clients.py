@@ -10,7 +10,7 @@ from holdfast import wire
 from holdfast.client.async_client import AsyncClient
 from holdfast.client.async_pool import AsyncPool
 from holdfast.client.batches import Pipeline
-from holdfast.client.calls import Call, refuse_no_text
+from holdfast.client.calls import Call, require_text
 from holdfast.client.client import Client, ClientSpace
 from holdfast.client.generated.async_space import AsyncSpace
 from holdfast.client.pool import Pool
@@ -87,7 +87,7 @@ class TracedClient(TracedClientSpace, Client):
 
     def space(self, name: str) -> ClientSpace:
         """Returns the space of that name; its first use creates it if it does not exist."""
-        refuse_no_text(name, "the name of a space")
+        require_text(name, "the name of a space")
         return TracedClientSpace(self._pool, name, self._tracing)
 
 
@@ -141,5 +141,5 @@ class TracedAsyncClient(TracedAsyncClientSpace, AsyncClient):
 
     def space(self, name: str) -> AsyncSpace:
         """Returns the space of that name; its first use creates it if it does not exist."""
-        refuse_no_text(name, "the name of a space")
+        require_text(name, "the name of a space")
         return TracedAsyncClientSpace(self._pool, name, self._tracing)

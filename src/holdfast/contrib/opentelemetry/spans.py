@@ -1,4 +1,4 @@
-"""Spans of calls and commits, in the words of OpenTelemetry's conventions for databases."""
+"""Spans of calls and commits, named by OpenTelemetry's semantic conventions for databases."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -17,7 +17,7 @@ Attributes: TypeAlias = dict[str, str | int]
 SCOPE: Final = "holdfast"
 NO_ATTRIBUTES: Final[Mapping[str, str | int]] = {}
 
-# Whether an operation runs: those that it is made of are no spans of their own.
+# Whether an operation runs: operations that it calls have no spans of their own.
 _in_operation: ContextVar[bool] = ContextVar("holdfast_in_operation", default=False)
 
 

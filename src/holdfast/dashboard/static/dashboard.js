@@ -28,7 +28,7 @@
     const size = () => ({ width: Math.max(200, figure.clientWidth), height: 220 });
     const plot = new uPlot({
       ...size(),
-      padding: [10, 34, 0, 0], // half a time fits behind the last tick
+      padding: [10, 34, 0, 0], // room for half a label after the last tick
       cursor: { y: false },
       legend: { live: true },
       scales: { y: { range: (_, low, high) => [Math.min(0, low ?? 0), high > 0 ? high * 1.08 : 1] } },
@@ -58,7 +58,7 @@
   const live = document.getElementById("live");
   const state = document.getElementById("live-state");
   let stream = null;
-  const say = (word) => {
+  const showState = (word) => {
     state.hidden = false;
     state.classList.toggle("off", word !== "live");
     state.lastElementChild.textContent = word;
@@ -66,9 +66,9 @@
   const listen = () => {
     if (stream || document.hidden) return;
     stream = new EventSource(live.dataset.live);
-    stream.addEventListener("open", () => say("live"));
+    stream.addEventListener("open", () => showState("live"));
     stream.addEventListener("changed", () => htmx.trigger(live, "changed"));
-    stream.addEventListener("error", () => say(stream.readyState === EventSource.CLOSED ? "not live" : "waiting"));
+    stream.addEventListener("error", () => showState(stream.readyState === EventSource.CLOSED ? "not live" : "waiting"));
   };
   if (live && window.htmx) {
     listen();
@@ -76,11 +76,11 @@
       if (!document.hidden) { listen(); htmx.trigger(live, "changed"); return; }
       stream?.close();
       stream = null;
-      say("paused");
+      showState("paused");
     });
     addEventListener("pagehide", () => stream?.close());
   }
-  // What someone is using stays as it is until they are done with it.
+  // A part that the user is using is not replaced.
   const inUse = (part) => part.contains(document.activeElement) && document.activeElement !== document.body
     || part.querySelector("input[type=checkbox]:checked, details[open]");
   document.addEventListener("htmx:oobBeforeSwap", (event) => { if (inUse(event.detail.target)) event.preventDefault(); });
@@ -120,7 +120,7 @@
     if (event.target.matches("[data-all]")) for (const each of event.target.form.querySelectorAll("tbody input[type=checkbox]")) each.checked = event.target.checked;
   });
 
-  // A check or a backup that runs makes no notice in the space: the page asks for itself until it ends.
+  // A running check or backup publishes no notice: the page reloads its live parts until it ends.
   setInterval(() => { if (live && window.htmx && !document.hidden && document.querySelector("[data-running]")) htmx.trigger(live, "changed"); }, 1000);
 
   const enrich = (within) => { localTimes(within); charts(within); };

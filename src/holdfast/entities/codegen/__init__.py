@@ -1,8 +1,8 @@
 """Source code from schema files: models for Python, Go and TypeScript.
 
 One run turns schemas into one source file, tables and columns in the order of the file. The output
-is formatted as the language's own formatter would do it, compiles by itself, and never differs
-from run to run.
+is formatted as by the language's own formatter, compiles on its own, and is always the same for the
+same schemas.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -40,13 +40,13 @@ def generate(
     """Returns the source file. Names that clash or can't be names raise `InvalidEntitySchema`.
 
     No text of a schema can become code: names are checked, texts are written as literals and as
-    comments of one line, and Python is parsed and compared with what the schema calls for.
-    `places`, from a `Reading`, lets such problems name file and line.
+    comments of one line, and Python is parsed and compared with the schema.
+    `places`, from a `ParsedSchemas`, lets such problems name file and line.
     """
     writer = _WRITERS[language]
     names = NamingRules.of(language, options.style)
     found = list(check_records(schemas)) or list(check_names(schemas, names))
-    if language == "go" and not found:  # most clashes in Go follow from one that is named above
+    if language == "go" and not found:  # most clashes in Go follow from one found above
         found = [((), problem) for problem in golang.check(schemas, names, options.package)]
     problems = [
         f"{places[path]}: {message}" if places and path in places else message

@@ -1,4 +1,4 @@
-"""Go structs, laid out as `gofmt` does, with a client of the standard library alone."""
+"""Go structs, formatted like `gofmt`, with a client that uses only the standard library."""
 
 import json
 from collections import Counter
@@ -97,13 +97,15 @@ def _struct(table: Table, names: NamingRules, constant: str, *, meduza_types: bo
     key = "schema.Key" if meduza_types else "string"
     lines = [_Line("", "_", "struct{}", blank), _Line("", "Id", key, '`db:",primary"`')]
     lines += [_field(column, names, meduza_types=meduza_types) for column in table.columns]
-    made = "" if meduza_types else _constructor(table, names) + _loaded_values_method(table, names)
+    methods = (
+        "" if meduza_types else _constructor(table, names) + _loaded_values_method(table, names)
+    )
     tracked = "" if meduza_types else "\n\tholdfast *holdfastLoaded // what the client has loaded\n"
     return (
         f"\n// {constant} is the name of the table in its schema.\n"
         f"const {constant} = {_quoted(table.name)}\n"
         f"\n// {model} {about}\n"
-        f"type {model} struct {{\n{_aligned(lines)}{tracked}}}\n{made}"
+        f"type {model} struct {{\n{_aligned(lines)}{tracked}}}\n{methods}"
     )
 
 
@@ -122,7 +124,7 @@ def _field(column: Column, names: NamingRules, *, meduza_types: bool) -> _Line:
 
 
 def go_type(column: Column) -> str:
-    """Returns the type of a field; one that may be absent is a pointer, or nil by nature."""
+    """Returns the type of a field; one that may be absent is a pointer, or its type has nil."""
     kind = column.kind
     if not kind.is_container:
         absent = not column.required and column.default is None and not kind.go_is_nil
@@ -135,8 +137,7 @@ def go_type(column: Column) -> str:
 
 
 def _aligned(lines: Sequence[_Line]) -> str:
-    """Returns the fields; those that follow each other without a comment between them share
-    columns."""
+    """Returns the fields, aligned in blocks: a comment begins a new block."""
     out: list[str] = []
     block: list[_Line] = []
 
@@ -149,7 +150,7 @@ def _aligned(lines: Sequence[_Line]) -> str:
     for line in lines:
         if comment := comment_text(line.comment):
             flush()
-            out.extend(f"\t// {said}".rstrip() + "\n" for said in comment)
+            out.extend(f"\t// {text}".rstrip() + "\n" for text in comment)
         block.append(line)
     flush()
     return "".join(out)
@@ -217,7 +218,7 @@ def _value(value: Any, kind: str) -> str:
 
 
 def _list(value: list[Any], kind: str) -> str:
-    if kind.startswith("map[") and kind.endswith("]struct{}"):  # or it is a list of such
+    if kind.startswith("map[") and kind.endswith("]struct{}"):  # else it is a list of such maps
         key = kind.removeprefix("map[").removesuffix("]struct{}")
         # Bytes can't be keys of a map, so they are texts there.
         items = [_value(item, "string" if isinstance(item, bytes) else key) for item in value]

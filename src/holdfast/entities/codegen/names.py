@@ -32,7 +32,7 @@ _TS_TYPES: Final = _words(
     "any bigint boolean never number object string symbol undefined unknown Date Error Promise "
     "Record Set Uint8Array Partial Map Array Object WeakMap AbortSignal Response RequestInit"
 )
-# What a model's body must be able to say after a column of that name, and what every model has.
+# Names that the body of a model uses after its columns, and attributes that every model has.
 _PYTHON_MODEL: Final = _words(
     "bool bytes col column datetime dict float index int list now object set str all from_entity "
     "schema_yaml table_name table_record to_properties Col Literal UTC Model"
@@ -44,12 +44,12 @@ _PYTHON_CLASSIC: Final = _words(
 
 
 def comment_text(comment: str) -> list[str]:
-    """Returns the lines of a comment, without blanks around them and without what no source may
-    hold."""
+    """Returns the lines of a comment, without surrounding blanks and unprintable
+    characters."""
     lines = []
     for line in comment.strip().splitlines():
-        said = "".join(character if character.isprintable() else " " for character in line)
-        lines.append(" ".join(said.split()))
+        text = "".join(character if character.isprintable() else " " for character in line)
+        lines.append(" ".join(text.split()))
     while lines and not lines[-1]:
         lines.pop()
     while lines and not lines[0]:
@@ -70,7 +70,7 @@ class NamingRules:
     ) -> None:
         self._taken = taken
         self._models = taken | models  # names that a class can't have
-        self._prefix = prefix  # of all that the client below the models declares
+        self._prefix = prefix  # of all names that the client code declares
         self._capital = capital
 
     @classmethod
@@ -83,24 +83,25 @@ class NamingRules:
         return cls(frozenset(keyword.kwlist) | own | {"id"})
 
     def attribute(self, column: Column) -> str:
-        return self._free(column.attribute, self._taken)
+        return self._available(column.attribute, self._taken)
 
     def model(self, table: Table) -> str:
-        name = self._free(table.model, self._models)
+        name = self._available(table.model, self._models)
         is_ours = bool(self._prefix) and name.lower().startswith(self._prefix)
         return f"{name}_" if is_ours else name
 
-    def _free(self, name: str, taken: frozenset[str]) -> str:
+    def _available(self, name: str, taken: frozenset[str]) -> str:
         if self._capital:
             name = name[:1].upper() + name[1:]
         return f"{name}_" if name in taken else name
 
 
-Found = Iterator[tuple[tuple[str, ...], str]]
+NameProblems = Iterator[tuple[tuple[str, ...], str]]
 
 
-def check_names(schemas: Sequence[Schema], names: NamingRules) -> Found:
-    """Returns the names that can't be generated, each with the path of its table or column."""
+def check_names(schemas: Sequence[Schema], names: NamingRules) -> NameProblems:
+    """Yields a problem for each name that can't be generated, with the path of its table or
+    column."""
     classes: dict[str, str] = {}
     for table in (table for schema in schemas for table in schema.tables):
         path = (table.schema, table.name)
@@ -125,8 +126,8 @@ def check_names(schemas: Sequence[Schema], names: NamingRules) -> Found:
             attributes.setdefault(name, column.name)
 
 
-def check_records(schemas: Sequence[Schema]) -> Found:
-    """Yields problems of records that no schema file has; a program can make them."""
+def check_records(schemas: Sequence[Schema]) -> NameProblems:
+    """Yields problems that only records made by a program can have, not those of schema files."""
     for at, schema in enumerate(schemas):
         if not IDENTIFIER.fullmatch(schema.name):
             yield (), f"The schema {schema.name!r} can't be a name in code"
@@ -148,7 +149,7 @@ def check_records(schemas: Sequence[Schema]) -> Found:
                 yield path, f"The table {table.name} holds a text that is not Unicode"
             for column in table.columns:
                 if not _is_column(column):
-                    yield (*path, column.name), f"The column {column.name!r} has no sensible record"
+                    yield (*path, column.name), f"The record of column {column.name!r} is invalid"
 
 
 def _is_column(column: Column) -> bool:

@@ -10,10 +10,10 @@ from holdfast.entities.codegen.python_layout import (
     comment_lines,
     docstring,
     fits,
-    harmless,
-    keyed,
     literal,
     text,
+    with_key,
+    with_quoted_directives,
 )
 from holdfast.entities.schema import Column, Index, Schema, Table
 from holdfast.entities.types import COLUMN_KINDS, ColumnKind, is_now
@@ -148,7 +148,7 @@ def _column(
         annotation = _annotation(column, typed, aliases.add(table, column))
         line = Brackets(f"{attribute}: {annotation} = column(", call.parts, ")")
     lines = line.lines(4)
-    comment = harmless(column.comment)
+    comment = with_quoted_directives(column.comment)
     beside = f"{lines[0]}  # {comment[0]}" if len(comment) == len(lines) == 1 else ""
     if beside and fits(beside):
         yield beside
@@ -172,7 +172,7 @@ def _arguments(column: Column, attribute: str) -> Iterator[str | Brackets]:
         choices = [literal(choice) for choice in column.choices]
         yield Brackets("choices=(", choices, ")", is_tuple=True)
     if column.default is not None:
-        yield keyed("default=", _default(column))
+        yield with_key("default=", _default(column))
 
 
 def _default(column: Column) -> str | Brackets:

@@ -1,4 +1,4 @@
-"""Python models in the shape of the public Meduza client, for `holdfast.meduza`."""
+"""Python models in the style of the public Meduza client, for `holdfast.meduza`."""
 
 from collections.abc import Iterator, Sequence
 
@@ -9,9 +9,9 @@ from holdfast.entities.codegen.python_layout import (
     comment_lines,
     docstring,
     fits,
-    keyed,
     literal,
     text,
+    with_key,
 )
 from holdfast.entities.schema import Column, Schema, Table
 from holdfast.entities.types import is_now, meduza_type
@@ -66,11 +66,13 @@ def _arguments(column: Column) -> Iterator[str | Brackets]:
     if column.max_len is not None and column.kind.is_sized:
         yield f"maxLen={column.max_len}"
     if column.choices:
-        yield keyed("choices=", Brackets("[", [literal(choice) for choice in column.choices], "]"))
+        yield with_key(
+            "choices=", Brackets("[", [literal(choice) for choice in column.choices], "]")
+        )
     if column.subtype:
         yield f"type={meduza_type(column.subtype)}()"
     if column.default is not None:
-        yield keyed("default=", _default(column))
+        yield with_key("default=", _default(column))
 
 
 def _default(column: Column) -> str | Brackets:

@@ -45,11 +45,11 @@ class Brackets:
 
 
 def fits(line: str) -> bool:
-    """Returns whether the line is short enough, counting every letter beyond ASCII as wide.
+    """Returns whether the line is short enough, counting each non-ASCII character as two.
 
-    The formatter measures more exactly, but it keeps calls broken that end with a comma.
+    The formatter measures more exactly, but keeps calls on several lines that end with a comma.
     """
-    return len(line) + sum(not letter.isascii() for letter in line) <= WIDTH
+    return len(line) + sum(not character.isascii() for character in line) <= WIDTH
 
 
 def text(value: str) -> str:
@@ -73,7 +73,7 @@ def _escaped(character: str, quote: str) -> str:
 
 
 def literal(value: Any, *, type: str = "", subtype: str | None = None) -> "str | Brackets":
-    """`value` of a column of this type as an expression; the list of a Set is written as a set."""
+    """Returns `value`, of a column of this type, as an expression; a Set is written as a set."""
     if isinstance(value, str):
         return text(value)
     if isinstance(value, bytes):
@@ -92,7 +92,7 @@ def literal(value: Any, *, type: str = "", subtype: str | None = None) -> "str |
         return Brackets("{", items, "}") if is_distinct else Brackets("[", items, "]")
     if isinstance(value, dict):
         pairs = [
-            keyed(f"{text(name)}: ", literal(one, type=subtype or ""))
+            with_key(f"{text(name)}: ", literal(one, type=subtype or ""))
             for name, one in value.items()
         ]
         return Brackets("{", pairs, "}")
@@ -109,8 +109,8 @@ def _binary(value: bytes) -> str:
     return f"b{quote}{''.join(parts)}{quote}"
 
 
-def keyed(key: str, value: "str | Brackets") -> "str | Brackets":
-    """`key=value`, or `key: value` in a dict."""
+def with_key(key: str, value: "str | Brackets") -> "str | Brackets":
+    """Returns `key=value`, or `key: value` in a dict."""
     if isinstance(value, Brackets):
         return Brackets(f"{key}{value.head}", value.parts, value.tail, is_tuple=value.is_tuple)
     return f"{key}{value}"
@@ -137,8 +137,7 @@ def docstring_value(comment: str, indent: int = 4) -> str:
 
 
 def _quotes_escaped(lines: list[str]) -> list[str]:
-    """Returns the lines, with every quote escaped if one of them could end the docstring or begin
-    it."""
+    """Returns the lines, with all quotes escaped if one of them could end the docstring."""
     body = [line.replace("\\", "\\\\") for line in lines]
     ends = body[0].startswith('"') or body[-1].endswith('"')
     if ends or any('""' in line for line in body):
@@ -148,13 +147,13 @@ def _quotes_escaped(lines: list[str]) -> list[str]:
 
 def comment_lines(comment: str, indent: int = 4) -> list[str]:
     """Returns the lines of a comment."""
-    return [f"{' ' * indent}# {line}".rstrip() for line in harmless(comment)]
+    return [f"{' ' * indent}# {line}".rstrip() for line in with_quoted_directives(comment)]
 
 
-def harmless(comment: str) -> list[str]:
-    """Returns the lines of a comment, with the words quoted that a checker would take for its own.
+def with_quoted_directives(comment: str) -> list[str]:
+    """Returns the lines of a comment, with words quoted that would be directives to a checker.
 
-    >>> harmless("type: ignore")
+    >>> with_quoted_directives("type: ignore")
     ["'type': ignore"]
     """
     return [_DIRECTIVE.sub(r"\1'\2'", line) for line in comment_text(comment)]

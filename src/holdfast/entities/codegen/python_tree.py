@@ -1,4 +1,4 @@
-"""The syntax tree that generated Python must have, made from the schema and not from the source.
+"""Checks generated Python against a syntax tree that is made from the schema itself.
 
 The generators write text. If a text in a schema could end its own quotes, the source would parse to
 a different tree; then nothing is emitted.
@@ -28,7 +28,7 @@ for _kind in COLUMN_KINDS.values():
 
 
 def check_python(source: str, schemas: Sequence[Schema], names: NamingRules, style: str) -> str:
-    """Returns `source` if it reads as the schemas say, else raises `InvalidEntitySchema`."""
+    """Returns `source` if its syntax tree is that of the schemas; else `InvalidEntitySchema`."""
     make = _classic if style == "classic" else _typed if style == "typed" else _modern
     wanted: list[ast.stmt] = [ast.Expr(ast.Constant(title(schemas)))]
     wanted += [make(table, names) for schema in schemas for table in schema.tables]
@@ -47,8 +47,7 @@ def _dump(body: Sequence[ast.stmt]) -> str:
 
 
 def _without_imports(module: ast.Module) -> list[ast.stmt]:
-    """Returns the statements but for the imports that are known, with each alias put in its
-    place."""
+    """Returns the statements without the known imports, with each alias replaced by its type."""
     aliases: dict[str, ast.expr] = {}
     kept: list[ast.stmt] = []
     for each in module.body:
@@ -158,7 +157,7 @@ def _column(column: Column, attribute: str) -> ast.expr:
 def _annotation(column: Column, *, typed: bool) -> ast.expr:
     if literal_choices(column):
         kind = _subscript("Literal", [_value(choice) for choice in column.choices])
-    else:  # made of our own words, not of the schema
+    else:  # it contains no text of the schema
         kind = ast.parse(plain_annotation(column), mode="eval").body
     if is_optional(column):
         kind = ast.BinOp(kind, ast.BitOr(), ast.Constant(None))
@@ -180,7 +179,7 @@ def _documented(table: Table) -> list[ast.stmt]:
 
 
 def _class(name: str, keywords: Mapping[str, ast.expr], body: Sequence[ast.stmt]) -> ast.stmt:
-    # By parsing an empty one: newer Pythons have more fields than 3.11.
+    # Parsed, not constructed: newer Pythons have more fields than 3.11.
     made = ast.parse("class Empty(Model): pass").body[0]
     assert isinstance(made, ast.ClassDef)
     made.name, made.body = name, list(body)
@@ -213,8 +212,7 @@ def _subscript(name: str, parts: Sequence[ast.expr]) -> ast.expr:
 
 
 def _value(value: Any, type: str = "", subtype: str | None = None) -> ast.expr:
-    """Returns the expression of a value of a column of this type; the list of a Set is written as a
-    set."""
+    """Returns the expression of a value of a column of this type; a Set is written as a set."""
     if isinstance(value, datetime):
         parts = value.timetuple()[:6] + ((value.microsecond,) if value.microsecond else ())
         return _call("datetime", [_value(part) for part in parts], {"tzinfo": _name("UTC")})

@@ -46,12 +46,12 @@ def _interface(table: Table, names: NamingRules, *, bigint: bool) -> str:
 
 def _comment(comment: str, blanks: str) -> Iterator[str]:
     # `*/` would end the comment, `@ts-ignore` would switch off the check of the next line.
-    said = [line.replace("*/", "* /").replace("@ts-", "@ ts-") for line in comment_text(comment)]
-    if len(said) == 1:
-        yield f"{blanks}/** {said[0]} */"
-    elif said:
+    lines = [line.replace("*/", "* /").replace("@ts-", "@ ts-") for line in comment_text(comment)]
+    if len(lines) == 1:
+        yield f"{blanks}/** {lines[0]} */"
+    elif lines:
         yield f"{blanks}/**"
-        yield from (f"{blanks} * {line}".rstrip() for line in said)
+        yield from (f"{blanks} * {line}".rstrip() for line in lines)
         yield f"{blanks} */"
 
 
@@ -99,20 +99,20 @@ def _index(index: Index) -> dict[str, Any]:
 
 
 def _column(column: Column) -> dict[str, Any]:
-    said: dict[str, Any] = {
+    described: dict[str, Any] = {
         "name": column.name,
         "type": column.type,
         "required": column.required,
     }
     if column.subtype:
-        said["subtype"] = column.subtype
+        described["subtype"] = column.subtype
     if column.max_len is not None:
-        said["maxLen"] = column.max_len
+        described["maxLen"] = column.max_len
     if column.default is not None:
-        said["default"] = column.default
+        described["default"] = column.default
     if column.choices:
-        said["choices"] = list(column.choices)
-    return said
+        described["choices"] = list(column.choices)
+    return described
 
 
 def _expression(value: Any, indent: int, *, bigint: bool, used: int = 0) -> str:
@@ -146,7 +146,7 @@ def _flat(value: Any, *, bigint: bool) -> str:
         return _text(value)
     if bigint and type(value) is int and abs(value) > 2**53 - 1:
         return f'BigInt("{value}")'
-    return json.dumps(value)  # also says NaN and Infinity as JavaScript does
+    return json.dumps(value)  # it writes NaN and Infinity as JavaScript does
 
 
 def _text(value: str) -> str:

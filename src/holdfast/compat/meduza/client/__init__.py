@@ -12,7 +12,7 @@
     meduza.put(User(name="ann"))
 
 `storeConnector(store)` serves the same calls from a store in this process, without a network. New
-programs are better off with `holdfast.entities`.
+programs should use `holdfast.entities`.
 """
 
 from collections.abc import Iterable
@@ -65,7 +65,7 @@ M = TypeVar("M", bound=Model)
 
 
 class _Default:
-    """The session of the module's functions, until `setup` gives another."""
+    """The session of the module's functions; `setup` replaces it."""
 
     session = Session()
 

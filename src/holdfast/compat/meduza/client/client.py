@@ -44,15 +44,15 @@ class RedisClient:
         tls: ssl.SSLContext | None = None,
         space: str = "",
     ) -> None:
-        """`password` may be a token; `space` is another one than the server's own."""
+        """`password` may be a token; `space` selects a space other than the server's default."""
         self._address = (host, port)
         self._timeout = timeout
         self._tls = tls
-        self._greetings: list[tuple[str, ...]] = [("AUTH", user or "default", password)]
+        self._handshake: list[tuple[str, ...]] = [("AUTH", user or "default", password)]
         if not user and not password:
-            self._greetings = []
+            self._handshake = []
         if space:
-            self._greetings.append(("SPACE", space))
+            self._handshake.append(("SPACE", space))
         self._socket: socket.socket | None = None
         self._stream: Any = None
 
@@ -74,12 +74,12 @@ class RedisClient:
         if self._tls is not None:
             opened = self._tls.wrap_socket(opened, server_hostname=self._address[0])
         self._socket, self._stream = opened, opened.makefile("rb")
-        for words in self._greetings:
+        for words in self._handshake:
             opened.sendall(resp.array(resp.bulk(word.encode()) for word in words))
-            said: bytes = self._stream.readline().rstrip(b"\r\n")
-            if said != b"+OK":
+            reply: bytes = self._stream.readline().rstrip(b"\r\n")
+            if reply != b"+OK":
                 self.close()
-                raise RequestError(said[1:].decode(errors="replace"))
+                raise RequestError(reply[1:].decode(errors="replace"))
 
     def receive(self) -> Response:
         if self._number(b"*") != 2:
@@ -155,8 +155,8 @@ def customConnector(
     """Connects to this server, again for each call; `timeout` is in seconds per step.
 
     The host may be a URL with credentials, `holdfast://user:password@host:9977/space`, or
-    `holdfasts://` for an encrypted connection; `redis://` and `rediss://` are as good. A token goes
-    where the password is.
+    `holdfasts://` for an encrypted connection; `redis://` and `rediss://` mean the same. A token is
+    written in place of the password.
     """
     options: dict[str, Any] = {"user": user, "password": password}
     if "://" in host:

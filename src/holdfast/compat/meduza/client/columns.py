@@ -39,7 +39,7 @@ class Column:
         self.name = self.name or attribute
 
     def __get__(self, instance: Any, owner: Any) -> Any:
-        # Values lie in the object's own __dict__, which Python looks at first.
+        # Values are in the object's own __dict__, where Python looks first.
         return self if instance is None else self.zero
 
     def default(self) -> Any:
@@ -80,7 +80,7 @@ class Column:
     def __hash__(self) -> int:
         return id(self)
 
-    def __eq__(self, other: Any) -> Filter:  # type: ignore[override]  # a filter, not a truth
+    def __eq__(self, other: Any) -> Filter:  # type: ignore[override]  # a filter, not a bool
         return Filter(self.name, Condition.EQ, other)
 
     equals = __eq__
@@ -129,7 +129,7 @@ class Key(Column):
 
 
 class Text(Column):
-    """Text; anything else is turned into it."""
+    """Text; other values are converted to it."""
 
     zero = ""
 
@@ -169,7 +169,7 @@ class Float(Column):
 
 
 class Bool(Column):
-    """True or false: integers by their truth, of texts `1` and `true` are true."""
+    """True or false: an integer is true unless it is 0, a text if it is `1` or `true`."""
 
     zero = False
 
@@ -180,7 +180,7 @@ class Bool(Column):
 
 
 class Timestamp(Column):
-    """A moment, in UTC and whole milliseconds; numbers are seconds since 1970."""
+    """A time, in UTC and whole milliseconds; numbers are seconds since 1970."""
 
     @classmethod
     def now(cls) -> datetime:

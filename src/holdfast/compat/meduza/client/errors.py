@@ -2,15 +2,15 @@
 
 MeduzaError
 ├── ColumnValueError    a column can't hold the value, or a required one has none
-├── ModelError          an object that is not of a model
-└── RequestError        what the server answered as `error`
+├── ModelError          an object does not belong to a model
+└── RequestError        the server answered with an error
 """
 
 from holdfast.errors import HoldfastError
 
 
 class MeduzaError(HoldfastError):
-    """Anything that the mapper or the server refused."""
+    """The mapper or the server refused something."""
 
     code, status = "meduza", 400
 
@@ -28,7 +28,7 @@ class ModelError(MeduzaError):
 
 
 class RequestError(MeduzaError):
-    """The server answered with an error; `reason` is its stable word, where there is one."""
+    """The server answered with an error; `reason` is its stable code, if it has one."""
 
     code = "request"
 

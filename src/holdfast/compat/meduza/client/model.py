@@ -17,7 +17,7 @@ class ModelType(type):
         columns: dict[str, Column] = {}
         for base in reversed(bases):
             columns |= getattr(base, "__columns__", {})
-        model = super().__new__(cls, name, bases, body)  # tells each column its attribute
+        model = super().__new__(cls, name, bases, body)  # calls __set_name__ of each column
         columns |= {each.name: each for each in body.values() if isinstance(each, Column)}
         model.__columns__ = columns  # type: ignore[attr-defined]  # an attribute of each model
         model.__primary__ = next(  # type: ignore[attr-defined]  # the same
@@ -48,7 +48,7 @@ class Model(metaclass=ModelType):
 
     @classmethod
     def all(cls) -> Filter:
-        """Returns the filter that every entity passes."""
+        """Returns the filter that matches every entity."""
         return Filter(cls.__primary__, Condition.ALL)
 
     @classmethod
@@ -65,7 +65,7 @@ class Model(metaclass=ModelType):
         self.__dict__[self.__primary__] = self.__columns__[self.__primary__].decode(value)
 
     def encode(self) -> Entity:
-        """Returns an entity of the columns that are set."""
+        """Returns an entity with the columns that are set."""
         entity = Entity(self.__columns__[self.__primary__].encode(self.id))
         for name, column in self.__columns__.items():
             if name == self.__primary__:
@@ -80,7 +80,7 @@ class Model(metaclass=ModelType):
 
     @classmethod
     def decode(cls, entity: Entity, strict: bool = True) -> Self:
-        """Returns an object of what was stored, without defaults."""
+        """Returns an object with the stored values, without defaults."""
         loaded = object.__new__(cls)
         loaded.setPrimary(entity.id)
         for name, value in entity.properties.items():

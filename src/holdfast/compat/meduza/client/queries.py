@@ -56,7 +56,7 @@ def _several(other: Any) -> tuple[Filter, ...]:
 
 
 class Ordering:
-    """By which property an answer is sorted: a wire name, or a column."""
+    """The property by which an answer is sorted: its name in the store, or a column."""
 
     ASC = "ASC"
     DESC = "DESC"
@@ -78,7 +78,7 @@ class Ordering:
 
 
 class Paging:
-    """Which part of the answer is wanted."""
+    """The part of the answer to return."""
 
     def __init__(self, offset: int = 0, limit: int = 100) -> None:
         self.offset = offset
@@ -97,7 +97,7 @@ class Entity:
         self.ttl = 0  # nanoseconds
 
     def expire(self, seconds: float) -> "Entity":
-        """Lets it live for so many seconds, once it is put."""
+        """Sets how many seconds the entity lives after it is put."""
         self.ttl = round(seconds * _NANOSECONDS)
         return self
 
@@ -296,7 +296,7 @@ class DelQuery:
 
 
 class PingQuery:
-    """Asks whether the server is there."""
+    """Asks whether the server answers."""
 
     type = "PING"
 
@@ -367,7 +367,7 @@ RESPONSES: Final[dict[str, type[Response]]] = {
 
 
 def to_wire(value: Any) -> Any:
-    """`value` as BSON takes it: sets marked, integers of 64 bits, as Meduza wants them, and moments
+    """Returns `value` for BSON: sets with a mark, integers of 64 bits as Meduza expects them, times
     without a time zone in UTC."""
     if isinstance(value, int) and not isinstance(value, bool):
         return Int64(value) if -(2**63) <= value < 2**63 else value
@@ -383,7 +383,7 @@ def to_wire(value: Any) -> Any:
 
 
 def from_wire(value: Any) -> Any:
-    """Reverses `to_wire`: what was marked as a Set is one again, without the mark."""
+    """Returns the value that `to_wire` has converted; a marked array becomes a set."""
     if isinstance(value, list):
         elements = [from_wire(item) for item in unmarked(value)]
         return set(elements) if value[:1] == [SET_MARK] else elements

@@ -23,9 +23,9 @@ M = TypeVar("M", bound=Model)
 
 
 class Session:
-    """Writes go through the master's connector, reads through the slave's.
+    """The calls with models: writes use the master's connector, reads the slave's.
 
-    Filters come side by side, in any collection, or by the keyword that the public client has.
+    Filters are given one by one, in any collection, or by the keyword of the public client.
     """
 
     def __init__(
@@ -92,13 +92,13 @@ class Session:
         if paging is None and limit is not None:
             paging = Paging(0, limit)
         names = _names(model, properties)
-        query = GetQuery(model.tableName(), names, flat((*given, filters)), order, paging)
+        query = GetQuery(model.tableName(), names, flatten((*given, filters)), order, paging)
         return self._load(model, query, withTotal)
 
     def count(self, model: type[Model], *given: Any, filters: Any = ()) -> int:
         """Returns how many entities match all filters; without filters, how many the table
         holds."""
-        chosen = flat(each for each in (*given, filters) if each is not None) or model.all()
+        chosen = flatten(each for each in (*given, filters) if each is not None) or model.all()
         _, total = self.select(model, chosen, limit=1, withTotal=True)
         number: int = total
         return number
@@ -119,13 +119,13 @@ class Session:
                 listed.append(value)
             else:
                 raise MeduzaError(f"_ takes a Change, not {value!r}")
-        query = UpdateQuery(model.tableName(), flat((*chosen, filters)), *listed)
+        query = UpdateQuery(model.tableName(), flatten((*chosen, filters)), *listed)
         number: int = self._do(self._master, query).num
         return number
 
     def delete(self, model: type[Model], *given: Any, filters: Any = ()) -> int:
         """Deletes the entities that match all filters, and returns how many there were."""
-        query = DelQuery(model.tableName(), *flat((*given, filters)))
+        query = DelQuery(model.tableName(), *flatten((*given, filters)))
         number: int = self._do(self._master, query).num
         return number
 
@@ -152,20 +152,20 @@ def _change(model: type[Model], attribute: str, value: Any) -> Change:
 
 
 def _names(model: type[Model], properties: Iterable[Any]) -> list[str]:
-    """Returns names on the wire, of attributes, columns or such names."""
+    """Returns the names in the store of attributes, columns, or names in the store."""
     attributes = {column.modelName: column.name for column in model.__columns__.values()}
     given = (getattr(each, "name", each) for each in properties)
     return [each if each in model.__columns__ else attributes.get(each, each) for each in given]
 
 
-def flat(filters: Iterable[Any]) -> list[Filter]:
-    """The filters one by one, however they were joined."""
+def flatten(filters: Iterable[Any]) -> list[Filter]:
+    """Returns the filters in one list, however they were joined."""
     found: list[Filter] = []
     for each in filters:
         if isinstance(each, Filter):
             found.append(each)
         elif isinstance(each, Iterable) and not isinstance(each, (str, bytes)):
-            found += flat(each)
+            found += flatten(each)
         else:
             raise MeduzaError(f"{each!r} is not a filter")
     return found

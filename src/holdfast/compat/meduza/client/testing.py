@@ -1,4 +1,4 @@
-"""A server to throw away, for the tests of programs that use the public Meduza API."""
+"""A throw-away server, for the tests of programs that use the public Meduza API."""
 
 import http.client
 import shutil
@@ -13,14 +13,14 @@ from typing import ClassVar, Final, Self
 from holdfast.compat.meduza.client.errors import MeduzaError
 from holdfast.defaults import HTTP_PORT
 
-DEFAULT_CONNECT_TIMEOUT: Final = 30.0  # a busy machine takes its time to start a server
+DEFAULT_CONNECT_TIMEOUT: Final = 30.0  # starting a server takes long on a busy machine
 _POLL_SECONDS: Final = 0.02
 
 
 class DisposableMeduza:
     """A Holdfast server in a temporary folder, on free ports of this machine.
 
-    The path of a Meduza server, which the public class wants, is accepted and ignored.
+    The path of a Meduza server, which the public class requires, is accepted and ignored.
     """
 
     command: ClassVar[tuple[str, ...]] = (sys.executable, "-m", "holdfast")
@@ -82,7 +82,7 @@ def installSchema(schema: str, port: int = HTTP_PORT) -> None:
 
 
 def findUnusedPort() -> int:
-    """Returns a port of this machine that nobody listens on."""
+    """Returns a port of this machine that is not in use."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -95,8 +95,8 @@ def waitPort(
     timeout: float = DEFAULT_CONNECT_TIMEOUT,
     hopes: Callable[[], bool] = lambda: True,
 ) -> None:
-    """Returns when somebody listens on the port; raises `MeduzaError` after `timeout` seconds, or
-    when there is nothing to hope for."""
+    """Returns when a server listens on the port; raises `MeduzaError` after `timeout` seconds, or
+    as soon as `hopes` returns False."""
     deadline = time.monotonic() + timeout
     while time.monotonic() < deadline and hopes():
         try:

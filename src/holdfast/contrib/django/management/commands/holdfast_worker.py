@@ -16,7 +16,7 @@ from holdfast.tasks import Tasks, Worker
 class Command(BaseCommand):
     """The worker program of a Django project."""
 
-    help = "Runs the tasks of this project until it is told to stop."
+    help = "Runs the tasks of this project until SIGTERM or SIGINT."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Declares the options."""
