@@ -80,7 +80,8 @@ def call_sections() -> Iterator[str]:
     yield (
         "Every operation can be called over HTTP, with `POST /{space}/layer/operation`, and over "
         "RESP, with `LAYER.OPERATION payload`: see [the server](../howto/server.md). Arguments in "
-        "brackets are optional. The role is the grant that a user needs."
+        "brackets are optional. One value of a list such as `queues` may "
+        "also be sent as `queue`. The role is the grant that a user needs."
     )
     for layer in operations.LAYER_CLASSES:
         rows = [

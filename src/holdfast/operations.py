@@ -62,6 +62,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     result: Any
     positional: tuple[str, ...]  # the arguments in front of *values, in the method's order
     star: str | None  # the argument that the method takes as *values
+    single: str | None  # its name in the singular, under which a call may send one value
     in_order: int  # how many arguments, from the first on, the method takes by position
     defaults: tuple[Any, ...]  # of these
     full_name: str = ""  # `layer.name`
@@ -239,9 +240,21 @@ def _operation(layer: str, owner: type[Any], method: str, kind: Kind) -> Operati
         result=hints.get("return"),
         positional=tuple(positional),
         star=star,
+        single=_singular(star, [each[0] for each in fields]),
         in_order=len(defaults),
         defaults=tuple(defaults),
     )
+
+
+def _singular(star: str | None, names: Collection[str]) -> str | None:
+    """Returns the singular of a list's name, unless another argument has that name.
+
+    >>> _singular("queues", ["queues"]), _singular("ids", ["id", "ids"])
+    ('queue', None)
+    """
+    if star is None or star.removesuffix("s") in names:
+        return None
+    return star.removesuffix("s")
 
 
 # --- types on the wire ---------------------------------------------------------------------------

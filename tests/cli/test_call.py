@@ -13,7 +13,7 @@ from tests.cli.running import holdfast as run
 def test_any_operation_is_called_by_its_name(command: Command, store: holdfast.Store) -> None:
     store.jobs.put("emails", id="welcome")
 
-    paused = command("call", "jobs.pause", '{"queues": ["emails"]}')
+    paused = command("call", "jobs.pause", '{"queue": "emails"}')
 
     assert (paused.code, paused.out) == (0, "null\n")
     assert store.jobs.counts("emails").paused is True

@@ -111,6 +111,29 @@ def test_wrong_arguments_are_answered_with_those_that_are_taken(
             assert server.request("POST", path, sent).error["hint"] == hint
 
 
+def test_one_value_of_a_list_may_be_sent_under_its_name_in_the_singular(server: Server) -> None:
+    server.call("jobs.put", queue="single", id="one")
+
+    body = msgspec.msgpack.encode({"queue": "single"})
+    paused = server.request(
+        "POST", "/default/jobs/pause", body, {"Content-Type": "application/msgpack"}
+    )
+    assert (paused.status, server.call("jobs.pop", queue="single", worker="w").result) == (200, [])
+
+    steps = b'[{"operation": "jobs.unpause", "arguments": {"queue": "single"}}]'
+    assert server.request("POST", "/default/batch", steps).status == 200
+    [job] = server.call("jobs.pop", queue="single", worker="w").result
+    assert job["id"] == "one"
+
+
+def test_a_list_and_its_singular_can_not_both_be_sent(server: Server) -> None:
+    refused = server.call("jobs.pause", queue="one", queues=["two"]).error
+
+    assert refused["message"] == "jobs.pause got both `queue` and `queues`"
+    assert refused["hint"] == "Send all values in the list `queues`."
+    assert server.call("jobs.depends_on", id="a", job="b").error["hint"].startswith("jobs.depends_")
+
+
 @pytest.mark.parametrize("name", ["application/x-msgpack", "application/vnd.msgpack"])
 def test_msgpack_has_more_names_than_one(server: Server, name: str) -> None:
     body = msgspec.msgpack.encode({"queue": "none"})

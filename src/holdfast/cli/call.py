@@ -33,7 +33,7 @@ def command(location: Location, out: Output, operation: str | None, arguments: s
 
     If ARGUMENTS is `-`, they are read from standard input. Without OPERATION, all are listed.
 
-    Example: holdfast call jobs.pause '{"queues": ["emails"]}'
+    Example: holdfast call jobs.pause '{"queue": "emails"}'
     """
     if operation is None:
         _list(out)

@@ -52,6 +52,11 @@ def read_arguments(
         given = msgspec.json.decode(payload)
         return convert_arguments(operation, given, is_json=True, integers_as_text=integers_as_text)
     except msgspec.ValidationError as error:
+        if operation.single is not None and f"unknown field `{operation.single}`" in str(error):
+            given = (msgspec.json if is_json else msgspec.msgpack).decode(payload)
+            return convert_arguments(
+                operation, given, is_json=is_json, integers_as_text=integers_as_text
+            )
         raise refusal(operation, error) from None
     except RecursionError:
         raise BadInput("the arguments are nested too deeply") from None
@@ -100,6 +105,9 @@ def convert_arguments(
 ) -> Any:
     """Like `read_arguments`, for an object that is already decoded."""
     strict = not integers_as_text
+    single = operation.single
+    if single is not None and isinstance(given, dict) and single in given:
+        given = _with_list(operation, given)
     try:
         if is_json and operation.declaration.holds_entities and isinstance(given, dict):
             given = {name: from_kept(kept) for name, kept in extended_json.values(given).items()}
@@ -110,6 +118,18 @@ def convert_arguments(
         return with_json_values(operation, arguments) if is_json else arguments
     except msgspec.ValidationError as error:
         raise refusal(operation, error) from None
+
+
+def _with_list(operation: Operation, given: dict[Any, Any]) -> dict[Any, Any]:
+    """Returns arguments in which the one value that was sent under the singular of a list's name
+    is that list."""
+    if operation.star in given:
+        raise BadInput(
+            f"{operation.full_name} got both `{operation.single}` and `{operation.star}`",
+            hint=f"Send all values in the list `{operation.star}`.",
+        )
+    others = {name: value for name, value in given.items() if name != operation.single}
+    return {operation.star: [given[operation.single]], **others}
 
 
 def refusal(operation: Operation, error: msgspec.ValidationError) -> HoldfastError:
