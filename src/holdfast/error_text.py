@@ -71,6 +71,22 @@ _TYPE_WORDS: Final = {
 }
 
 
+def decoder_message(error: Exception) -> str:
+    """Returns what msgspec says of a value, with a long name in it cut.
+
+    The name of an unknown field is as long as its sender likes. Matching a pattern to megabytes of
+    it would keep all threads waiting.
+
+    >>> long = ValueError(f"Object contains unknown field `{'x' * 10**6}` - at `$.jobs[0]`")
+    >>> decoder_message(long)[:35], decoder_message(long)[-20:]
+    ('Object contains unknown field `xxxx', 'xx` - at `$.jobs[0]`')
+    """
+    message = str(error)
+    if len(message) <= 2 * MAX_SHOWN_VALUE:
+        return message
+    return f"{message[:MAX_SHOWN_VALUE]}…{message[-MAX_SHOWN_VALUE:]}"
+
+
 def misfit(error: Exception, whole: str) -> str:
     """Returns what msgspec says of a value that does not fit its type, in the words of our errors.
 
@@ -83,7 +99,7 @@ def misfit(error: Exception, whole: str) -> str:
 
     `whole` names the value where the message has no path.
     """
-    reason, place = str(error), whole
+    reason, place = decoder_message(error), whole
     if (found := _PATH.fullmatch(reason)) is not None:
         reason = found["reason"]
         if path := found["path"].removeprefix("."):

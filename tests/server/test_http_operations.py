@@ -111,6 +111,14 @@ def test_wrong_arguments_are_answered_with_those_that_are_taken(
             assert server.request("POST", path, sent).error["hint"] == hint
 
 
+def test_an_unknown_argument_with_a_long_name_is_refused_with_a_short_text(server: Server) -> None:
+    for arguments in ({"x" * 100_000: 1}, {"queue": "q", "x" * 100_000: 1}):
+        refused = server.call("jobs.length", **arguments).error
+
+        assert refused["message"].startswith("jobs.length has no argument `xxx")
+        assert len(refused["message"]) < 1_000
+
+
 def test_one_value_of_a_list_may_be_sent_under_its_name_in_the_singular(server: Server) -> None:
     server.call("jobs.put", queue="single", id="one")
 

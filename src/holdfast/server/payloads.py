@@ -18,7 +18,7 @@ from holdfast import exact_msgpack
 from holdfast.entities import extended_json
 from holdfast.entities.messages import Entity, Page
 from holdfast.entities.values import from_kept
-from holdfast.error_text import misfit, nearest
+from holdfast.error_text import decoder_message, misfit, nearest
 from holdfast.errors import BadInput, HoldfastError
 from holdfast.operations import OPERATIONS, Operation
 from holdfast.server import bigints
@@ -52,7 +52,7 @@ def read_arguments(
         given = msgspec.json.decode(payload)
         return convert_arguments(operation, given, is_json=True, integers_as_text=integers_as_text)
     except msgspec.ValidationError as error:
-        if operation.single is not None and f"unknown field `{operation.single}`" in str(error):
+        if operation.single is not None and _is_unknown(operation.single, error):
             given = (msgspec.json if is_json else msgspec.msgpack).decode(payload)
             return convert_arguments(
                 operation, given, is_json=is_json, integers_as_text=integers_as_text
@@ -120,6 +120,10 @@ def convert_arguments(
         raise refusal(operation, error) from None
 
 
+def _is_unknown(name: str, error: msgspec.ValidationError) -> bool:
+    return str(error) == f"Object contains unknown field `{name}`"
+
+
 def _with_list(operation: Operation, given: dict[Any, Any]) -> dict[Any, Any]:
     """Returns arguments in which the one value that was sent under the singular of a list's name
     is that list."""
@@ -134,7 +138,7 @@ def _with_list(operation: Operation, given: dict[Any, Any]) -> dict[Any, Any]:
 
 def refusal(operation: Operation, error: msgspec.ValidationError) -> HoldfastError:
     """Returns the error for wrong arguments, with a list of the valid ones."""
-    message = str(error)
+    message = decoder_message(error)
     taken = operation.arguments.__struct_encode_fields__
     said = misfit(error, operation.full_name)
     if (unknown := _UNKNOWN.fullmatch(message)) is not None:
