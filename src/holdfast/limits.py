@@ -551,7 +551,9 @@ SWITCH_SECONDS: Final = 0.001  # how long a thread keeps the interpreter while t
 # larger allocations are returned to the system as soon as they are freed
 MAPPED_MEMORY_BYTES: Final = 128 * 1024
 LISTEN_BACKLOG: Final = 2_048  # connections waiting to be accepted
-ACCEPTED_PER_TURN: Final = 16  # connections; more of them wait for the next turn
+ACCEPTED_PER_TURN: Final = 128  # connections, if so many wait: some 6 ms
+CROWDED_ACCEPTS: Final = 4  # connections in a row, after each of which another one waits
+CROWD_SECONDS: Final = 1.0  # for which many connections are accepted in each turn after that
 CROWDED_TURN_CONNECTIONS: Final = 8  # connections in one turn: others probably wait to be accepted
 CROWDED_TURN_SECONDS: Final = 0.001  # of work after such a turn, so that they wait no longer
 ENDED_PER_TURN: Final = 32  # connections; cleaning up after one takes longer than noticing its end
