@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.errors import JobNeeded
 from holdfast.jobs import Jobs, JobSearch, NewJob
 from holdfast.metrics import Metrics
 from holdfast.operations import OPERATIONS
@@ -243,3 +244,14 @@ def test_settling_a_job_touches_what_its_docstring_says(store: Store, name: str)
         return counting.reads, counting.writes
 
     assert store._runner.transact(run) == (int(said[1]), int(said[2]))
+
+
+def test_a_refused_cancel_reads_no_more_dependents_than_the_first(store: Store) -> None:
+    store.jobs.put("emails", id="root")
+    store.jobs.put_many([NewJob(queue="emails", depends=("root",)) for _ in range(MANY)])
+
+    def cancel(jobs: Jobs) -> None:
+        with pytest.raises(JobNeeded):
+            jobs.cancel("root")
+
+    assert touched(store, cancel) < 5

@@ -3,8 +3,10 @@
 import pytest
 
 from holdfast.errors import BadArgument, CircularDependency, JobNeeded, UnknownJob, WrongState
-from holdfast.limits import JOBS_PER_STEP
+from holdfast.jobs import NewJob, Report
+from holdfast.limits import DEPENDENTS_RELEASED_AT_ONCE, JOBS_PER_STEP
 from holdfast.store import Store
+from holdfast.testing import Clock
 from tests.jobs.conftest import Qless
 
 
@@ -231,3 +233,144 @@ def test_a_whole_queue_is_canceled_in_steps(store: Store) -> None:
 
     assert store.jobs.length("queue") == 0
     assert store.jobs.get("dependent") is None
+
+
+# --- a great many dependents --------------------------------------------------------------------
+
+
+def put_with_dependents(store: Store, count: int) -> list[str]:
+    """Puts the job `root` and so many jobs that wait for it, takes `root`, and returns the ids of
+    the others."""
+    store.jobs.put("first", id="root")
+    ids = [f"d{number:05}" for number in range(count)]
+    new = [NewJob(queue="later", id=id, depends=("root",)) for id in ids]
+    store.jobs.put_many(new)
+    store.jobs.pop("first", "worker")
+    return ids
+
+
+def sweep_all(store: Store, clock: Clock) -> None:
+    for _ in range(20):
+        clock.advance(seconds=1)
+        store.sweep()
+
+
+def waiting(store: Store) -> int:
+    return store.jobs.counts("later").waiting
+
+
+MANY = DEPENDENTS_RELEASED_AT_ONCE + 3 * JOBS_PER_STEP
+
+
+def test_a_great_many_dependents_are_released_in_steps(store: Store, clock: Clock) -> None:
+    ids = put_with_dependents(store, MANY)
+
+    store.jobs.complete("root", "worker")
+
+    # The sweep that ends each write has made one step already.
+    assert DEPENDENTS_RELEASED_AT_ONCE <= waiting(store) <= MANY - 2 * JOBS_PER_STEP
+    left = store.jobs.get("root")
+    assert left is not None
+    assert left.dependents == tuple(ids[waiting(store) :])
+    last = store.jobs.get(ids[-1])
+    assert last is not None
+    assert (last.state, last.dependencies) == ("depends", ("root",))
+    assert store.check() == []
+
+    sweep_all(store, clock)
+    done = store.jobs.get("root")
+    assert done is not None
+    assert done.dependents == ()
+    assert store.check() == []
+    assert [job.id for job in store.jobs.pop("later", "worker", MANY)] == ids
+
+
+def test_later_pops_of_a_library_release_the_rest(store: Store, clock: Clock) -> None:
+    ids = put_with_dependents(store, MANY)
+    store.jobs.complete("root", "worker")
+
+    taken = []
+    for _ in range(10):
+        clock.advance(seconds=1)
+        taken += [job.id for job in store.jobs.pop("later", "worker", JOBS_PER_STEP)]
+
+    assert taken == ids
+
+
+def test_one_call_that_completes_several_jobs_releases_no_more_at_once(
+    store: Store, clock: Clock
+) -> None:
+    roots = [f"r{number}" for number in range(3)]
+    for root in roots:
+        store.jobs.put("first", id=root)
+        store.jobs.put_many(
+            [
+                NewJob(queue="later", depends=(root,))
+                for _ in range(DEPENDENTS_RELEASED_AT_ONCE - 100)
+            ]
+        )
+    store.jobs.pop("first", "worker", 3)
+
+    store.jobs.report([Report(id=root, worker="worker", what="complete") for root in roots])
+    # Two releases were left for later, and the sweep of this write has made one step of each.
+    assert waiting(store) <= DEPENDENTS_RELEASED_AT_ONCE + 2 * JOBS_PER_STEP
+
+    sweep_all(store, clock)
+    assert waiting(store) == 3 * (DEPENDENTS_RELEASED_AT_ONCE - 100)
+    assert store.check() == []
+
+
+def test_dependents_that_are_changed_before_their_release_stay_changed(
+    store: Store, clock: Clock
+) -> None:
+    ids = put_with_dependents(store, MANY)
+    store.jobs.put("first", id="other")
+    store.jobs.complete("root", "worker")
+
+    store.jobs.cancel(ids[-1])
+    store.jobs.depends_off(ids[-2], "root")
+    store.jobs.depends_on(ids[-3], "other")
+    store.jobs.put("later", id="late", depends=("root",))  # it is complete, so nothing to wait for
+    sweep_all(store, clock)
+
+    states = {job.id: job.state for job in store.jobs.multiget(*ids[-3:], "late")}
+    assert states == {ids[-2]: "waiting", ids[-3]: "depends", "late": "waiting"}
+    assert waiting(store) == MANY - 1
+    assert store.check() == []
+
+
+def test_a_job_that_is_put_again_still_releases_those_that_waited_for_its_completion(
+    store: Store, clock: Clock
+) -> None:
+    ids = put_with_dependents(store, MANY)
+    store.jobs.complete("root", "worker")
+    # In one transaction: the sweep that ends each write must find all of it.
+    new = [NewJob(queue="later", id=f"n{number:05}", depends=("root",)) for number in range(300)]
+    store.jobs.put_many([NewJob(queue="first", id="root"), *new])
+
+    sweep_all(store, clock)
+    assert waiting(store) == MANY
+    job = store.jobs.get("root")
+    assert job is not None
+    assert job.dependents == tuple(each.id for each in new)
+    assert store.check() == []
+
+    store.jobs.pop("first", "worker")
+    store.jobs.complete("root", "worker")
+    assert waiting(store) == MANY + len(new)
+    assert [job.id for job in store.jobs.pop("later", "worker", MANY)] == ids
+
+
+def test_retention_keeps_a_job_until_all_that_waited_for_it_are_released(
+    store: Store, clock: Clock
+) -> None:
+    store.jobs.config_set("jobs-history-count", 0)
+    put_with_dependents(store, MANY)
+
+    store.jobs.complete("root", "worker")
+    assert store.jobs.jobs("complete") == ["root"]
+    assert store.check() == []
+
+    sweep_all(store, clock)
+    assert (waiting(store), store.jobs.get("root")) == (MANY, None)
+    assert store.check() == []

@@ -39,7 +39,7 @@ def drop(ledger: Ledger, job: JobRecord, now: float) -> None:
     statistics.tally(ledger, keys, "expired", statistics.day_of(now))
     ledger.log_quietly({"jid": job.jid, "event": "expired", "queue": job.queue})
     lists.leave(ledger, job, now)
-    if dependencies.dependents_of(ledger, job):
+    if dependencies.is_awaited(ledger, job):
         message = f"the job did not start by {job.start_by:.3f}"
         job.start_by = 0.0
         lists.enter_failed(ledger, job, Failure(EXPIRED_GROUP, message, int(now), ""), now)

@@ -5,29 +5,48 @@ The job's record says how many jobs it waits for, and whether others may wait fo
 without dependencies cost nothing extra.
 """
 
-from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable, Iterator
+from typing import Final
 
+from holdfast import expiry
 from holdfast.declarations import operation
+from holdfast.engine.contract import Transaction
 from holdfast.errors import BadArgument, CircularDependency, JobNeeded, UnknownJob, WrongState
 from holdfast.jobs import lists
 from holdfast.jobs.layout import below, last_part
+from holdfast.jobs.ledger import Ledger
 from holdfast.jobs.records import COMPLETE, DEPENDS, JobRecord
-from holdfast.limits import MAX_DEPENDENCY_WALK, MAX_JOB_DEPENDENCIES
+from holdfast.keys import after as key_after
+from holdfast.keys import pack, pack_int, unpack
+from holdfast.limits import (
+    DEPENDENTS_RELEASED_AT_ONCE,
+    JOBS_PER_STEP,
+    MAX_DEPENDENCY_WALK,
+    MAX_JOB_DEPENDENCIES,
+)
 
-if TYPE_CHECKING:
-    from holdfast.jobs.ledger import Ledger
+RELEASE_KIND: Final = "jobs.release"
 
 
-def dependents_of(ledger: "Ledger", job: JobRecord) -> list[str]:
+def dependents_of(ledger: Ledger, job: JobRecord) -> list[str]:
     """Returns the jobs that wait for the job, ascending."""
-    if not job.has_dependents:
-        return []
-    prefix = ledger.keys.dependents_of(job.jid)
-    return [last_part(key, prefix) for key, _ in ledger.tx.scan(*below(prefix))]
+    return list(each_dependent(ledger, job))
 
 
-def dependencies_of(ledger: "Ledger", job: JobRecord) -> list[str]:
+def each_dependent(ledger: Ledger, job: JobRecord, limit: int | None = None) -> Iterator[str]:
+    """Yields the jobs that wait for the job, ascending, at most `limit`."""
+    if job.has_dependents:
+        prefix = ledger.keys.dependents_of(job.jid)
+        for key, _ in ledger.tx.scan(*below(prefix), limit=limit):
+            yield last_part(key, prefix)
+
+
+def is_awaited(ledger: Ledger, job: JobRecord) -> bool:
+    """Returns whether a job waits for this one. Reads 1 key if one may."""
+    return any(True for _ in each_dependent(ledger, job, 1))
+
+
+def dependencies_of(ledger: Ledger, job: JobRecord) -> list[str]:
     """Returns the jobs that the job waits for, ascending."""
     if not job.unmet:
         return []
@@ -38,7 +57,7 @@ def dependencies_of(ledger: "Ledger", job: JobRecord) -> list[str]:
 # --- changing ---------------------------------------------------------------------------------
 
 
-def replace(ledger: "Ledger", job: JobRecord, jids: list[str]) -> None:
+def replace(ledger: Ledger, job: JobRecord, jids: list[str]) -> None:
     """Makes the job wait for exactly those of `jids` that exist and are not complete."""
     wanted = set(jids)
     for jid in dependencies_of(ledger, job):
@@ -47,7 +66,7 @@ def replace(ledger: "Ledger", job: JobRecord, jids: list[str]) -> None:
     depend(ledger, job, jids)
 
 
-def depend(ledger: "Ledger", job: JobRecord, jids: list[str]) -> None:
+def depend(ledger: Ledger, job: JobRecord, jids: list[str]) -> None:
     """Makes the job also wait for those of `jids` that exist and are not complete."""
     if job.jid in jids:
         raise CircularDependency.of(job.jid)
@@ -63,14 +82,14 @@ def depend(ledger: "Ledger", job: JobRecord, jids: list[str]) -> None:
         if not other.has_dependents:
             other.has_dependents = True
             ledger.save(other)
-        tx.put(keys.dependent(jid, job.jid), b"")
+        tx.put(keys.dependent(jid, job.jid), pack_int(other.round) if other.round else b"")
         tx.put(keys.dependency(job.jid, jid), b"")
         job.unmet += 1
     if job.has_dependents and job.unmet:
         _refuse_cycle(ledger, job)
 
 
-def _refuse_cycle(ledger: "Ledger", job: JobRecord) -> None:
+def _refuse_cycle(ledger: Ledger, job: JobRecord) -> None:
     """Raises if the job would wait for itself; only one that others wait for can close a cycle."""
     if ledger.timer is not None:
         ledger.timer.check()
@@ -92,7 +111,7 @@ def _refuse_cycle(ledger: "Ledger", job: JobRecord) -> None:
             to_visit += dependencies_of(ledger, other)
 
 
-def forget(ledger: "Ledger", job: JobRecord, jid: str) -> None:
+def forget(ledger: Ledger, job: JobRecord, jid: str) -> None:
     """Removes `jid` from the job's dependencies, whatever became of it.
 
     The caller saves the record.
@@ -104,14 +123,14 @@ def forget(ledger: "Ledger", job: JobRecord, jid: str) -> None:
         job.unmet -= 1
 
 
-def forget_all(ledger: "Ledger", job: JobRecord) -> None:
+def forget_all(ledger: Ledger, job: JobRecord) -> None:
     """Removes all dependencies of the job. The caller saves the record."""
     for jid in dependencies_of(ledger, job):
         forget(ledger, job, jid)
 
 
 def refuse_missing_dependents(
-    ledger: "Ledger", jids: list[str], mentioned: Collection[str] | None = None
+    ledger: Ledger, jids: list[str], mentioned: Collection[str] | None = None
 ) -> None:
     """Raises `JobNeeded` if a job depends on one of `jids` and isn't `mentioned` (in `jids`)."""
     named = set(jids) if mentioned is None else mentioned
@@ -119,12 +138,12 @@ def refuse_missing_dependents(
         job = ledger.job(jid)
         if job is None or job.state == COMPLETE:
             continue
-        for dependent in dependents_of(ledger, job):
+        for dependent in each_dependent(ledger, job):
             if dependent not in named:
                 raise JobNeeded.by(jid, dependent)
 
 
-def with_dependents(ledger: "Ledger", jids: Iterable[str]) -> list[str]:
+def with_dependents(ledger: Ledger, jids: Iterable[str]) -> list[str]:
     """Returns `jids` and all jobs that depend on them, directly or through others."""
     found: dict[str, None] = {}
     to_visit = list(jids)
@@ -139,18 +158,58 @@ def with_dependents(ledger: "Ledger", jids: Iterable[str]) -> list[str]:
     return list(found)
 
 
-def release_dependents(ledger: "Ledger", job: JobRecord, now: float) -> None:
-    """Starts the jobs that waited for this one alone, now that it is complete."""
-    for jid in dependents_of(ledger, job):
-        other = ledger.job(jid)
-        assert other is not None
-        forget(ledger, other, job.jid)
-        start_if_unblocked(ledger, other, now)
-        ledger.save(other)
-    job.has_dependents = False
+def release_dependents(ledger: Ledger, job: JobRecord, now: float) -> None:
+    """Starts the jobs that waited for this one alone, now that it is complete.
+
+    All jobs that one call completes release `DEPENDENTS_RELEASED_AT_ONCE` together. Expiry releases
+    the others in steps; until then they wait for a complete job, which retention keeps.
+    """
+    room = DEPENDENTS_RELEASED_AT_ONCE - ledger.released
+    waiting = list(each_dependent(ledger, job, room + 1))
+    for jid in waiting[:room]:
+        _release(ledger, jid, job.jid, now)
+        ledger.released += 1
+    job.has_dependents = len(waiting) > room
+    if job.has_dependents:
+        expiry.begin_work(ledger.tx, RELEASE_KIND, pack(job.jid, "", now))
 
 
-def release_parent(ledger: "Ledger", job: JobRecord, now: float) -> None:
+def _release(ledger: Ledger, jid: str, dependency: str, now: float) -> None:
+    """Takes a dependency from a job, and starts the job if it was the last one."""
+    job = ledger.job(jid)
+    assert job is not None
+    forget(ledger, job, dependency)
+    start_if_unblocked(ledger, job, now)
+    ledger.save(job)
+
+
+def continue_release(tx: Transaction, subject: bytes) -> bool:
+    """Releases more jobs that waited for a job which was completed; see expiry.py.
+
+    The subject is that job, the last job that was looked at, and the time of the completion. The
+    job may have been put again since; then those that came later wait for its next completion.
+    """
+    dependency, last, now = unpack(subject)
+    ledger = Ledger(tx)
+    job = ledger.job(dependency)
+    prefix = ledger.keys.dependents_of(dependency)
+    begin, end = below(prefix)
+    if last:
+        begin = key_after(ledger.keys.dependent(dependency, last))
+    found = list(tx.scan(begin, end, limit=JOBS_PER_STEP))
+    for key, value in found:
+        last = last_part(key, prefix)
+        if job is None or job.state == COMPLETE or (unpack(value) or (0,))[0] < job.round:
+            _release(ledger, last, dependency, now)
+    if len(found) == JOBS_PER_STEP:
+        expiry.begin_work(tx, RELEASE_KIND, pack(dependency, last, now))
+    elif job is not None and not is_awaited(ledger, job):
+        job.has_dependents = False
+        ledger.save(job)
+    return True
+
+
+def release_parent(ledger: Ledger, job: JobRecord, now: float) -> None:
     """Continues a workflow that waited for this failed job alone."""
     parent = ledger.job(job.parent)
     if parent is not None:
@@ -159,7 +218,7 @@ def release_parent(ledger: "Ledger", job: JobRecord, now: float) -> None:
         ledger.save(parent)
 
 
-def start_if_unblocked(ledger: "Ledger", job: JobRecord, now: float) -> None:
+def start_if_unblocked(ledger: Ledger, job: JobRecord, now: float) -> None:
     """Starts a blocked job that no longer waits for another, at the time it was put for."""
     if job.unmet or job.state != DEPENDS:  # the seed's Fail may have failed it while it was blocked
         return
@@ -174,7 +233,7 @@ def start_if_unblocked(ledger: "Ledger", job: JobRecord, now: float) -> None:
 # --- operations -------------------------------------------------------------------------------
 
 
-def blocked_job(ledger: "Ledger", jid: str) -> JobRecord:
+def blocked_job(ledger: Ledger, jid: str) -> JobRecord:
     job = ledger.job(jid)
     if job is None:
         raise UnknownJob.of(jid)
@@ -183,13 +242,13 @@ def blocked_job(ledger: "Ledger", jid: str) -> JobRecord:
     return job
 
 
-def depend_on(ledger: "Ledger", jid: str, jids: list[str]) -> None:
+def depend_on(ledger: Ledger, jid: str, jids: list[str]) -> None:
     job = blocked_job(ledger, jid)
     depend(ledger, job, jids)
     ledger.save(job)
 
 
-def depend_off(ledger: "Ledger", jid: str, jids: list[str] | None, now: float) -> None:
+def depend_off(ledger: Ledger, jid: str, jids: list[str] | None, now: float) -> None:
     """Removes `jids` from the job's dependencies; None removes all."""
     job = blocked_job(ledger, jid)
     for other in dependencies_of(ledger, job) if jids is None else jids:
@@ -201,7 +260,7 @@ def depend_off(ledger: "Ledger", jid: str, jids: list[str] | None, now: float) -
 class DependencyOperations:
     """Operations on dependencies."""
 
-    _ledger: "Ledger"
+    _ledger: Ledger
 
     @operation()
     def depends_on(self, id: str, *ids: str) -> None:

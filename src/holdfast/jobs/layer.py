@@ -13,7 +13,7 @@ from holdfast.jobs.breakdown import BreakdownOperations
 from holdfast.jobs.bulk import BULK_KIND, BulkOperations, continue_bulk
 from holdfast.jobs.cancellation import CancelOperations
 from holdfast.jobs.deadlines import DEADLINE_KIND, remove_expired
-from holdfast.jobs.dependencies import DependencyOperations
+from holdfast.jobs.dependencies import RELEASE_KIND, DependencyOperations, continue_release
 from holdfast.jobs.failures import FailureOperations
 from holdfast.jobs.imports import ImportOperations
 from holdfast.jobs.ledger import Ledger
@@ -50,6 +50,7 @@ REMOVERS: Final[Mapping[str, Remover]] = MappingProxyType(
     {
         BULK_KIND: continue_bulk,
         DEADLINE_KIND: remove_expired,
+        RELEASE_KIND: continue_release,
         RESULT_KIND: remove_result,
         RETENTION_KIND: continue_retention,
         WORKER_PROGRAM_KIND: remove_worker_program,

@@ -31,7 +31,7 @@
     TAGGED          21  (tag, time, jid)       -> nothing    jobs that carry a tag
     TAG_COUNT       22  (tag)                  -> counter    how many these are
     TAG_RANK        23  (number, tag)          -> nothing    tags of two jobs and more, by number
-    DEPENDENT       24  (jid, dependent)       -> nothing    a job that waits for the job
+    DEPENDENT       24  (jid, dependent)       -> round      a job that waits for the job; b"" is 0
     DEPENDENCY      25  (jid, dependency)      -> nothing    a job that the job waits for
     COMPLETE        26  (time, jid)            -> nothing    complete jobs, oldest first
     DATA            27  (jid)                  -> text       data too long to be rewritten with the

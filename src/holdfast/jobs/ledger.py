@@ -58,6 +58,7 @@ class Ledger:
         "keys",
         "limiter",
         "long_data_bytes",
+        "released",
         "timer",
         "tx",
     )
@@ -68,6 +69,7 @@ class Ledger:
         self.keys: Keys = keys_of(tx.space)
         self.timer: CallTimer | None = None  # limits what the jobs of one `put_many` take
         self.long_data_bytes = 0  # read so far, of data that has its own key
+        self.released = 0  # jobs that waited for others which were completed
         self._settings: JobSettings | None = (
             None  # read once: most operations need them several times
         )
@@ -80,6 +82,7 @@ class Ledger:
         queue is announced once for all. Settings are read again, because another ledger of the last
         transaction may have changed them."""
         self.long_data_bytes = 0
+        self.released = 0
         self._settings = None
 
     def time(self, now: float | None) -> float:

@@ -206,6 +206,8 @@ def leave(ledger: "Ledger", job: JobRecord, now: float) -> None:
     elif job.state == COMPLETE:
         count, oldest = unpack_complete(tx.get(ledger.keys.complete))
         tx.put(ledger.keys.complete, pack_complete(count - 1, oldest))
+        if job.has_dependents:  # which are being released: later ones wait for its next completion
+            job.round += 1
         if job.batch:
             batches.count(ledger, job, "complete", -1)
     elif job.state == FAILED:

@@ -70,6 +70,9 @@ class JobRecord(msgspec.Struct, omit_defaults=True):
     unmet: int = 0  # how many jobs it waits for
     # Other jobs may wait for it.
     has_dependents: bool = msgspec.field(default=False, name="needed")
+    # How often it was put again while jobs that had waited for its completion were not released
+    # yet: those that wait for it since then carry the number.
+    round: int = 0
     progress: float | None = None
     progress_text: str = ""
     has_result: bool = False

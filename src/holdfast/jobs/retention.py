@@ -9,6 +9,7 @@ from typing import Final
 from holdfast import expiry
 from holdfast.engine.contract import Transaction
 from holdfast.jobs.cancellation import forget_job
+from holdfast.jobs.dependencies import is_awaited
 from holdfast.jobs.layout import below, pack_complete, time_and_jid, unpack_complete
 from holdfast.jobs.ledger import Ledger
 from holdfast.jobs.records import COMPLETE, NEVER
@@ -41,16 +42,23 @@ def forget_some(ledger: Ledger, now: float, limit: int = JOBS_PER_STEP) -> bool:
         removed, oldest = _find_too_old(ledger, too_old, surplus, min(limit, max(surplus, _FEW)))
         if oldest <= too_old and len(removed) < limit:
             removed, oldest = _find_too_old(ledger, too_old, surplus, limit)
-    for key, _, jid in removed:
-        ledger.tx.delete(key)
+    kept = 0
+    for key, time, jid in removed:
         job = ledger.job(jid)
         assert job is not None
         assert job.state == COMPLETE
+        if job.has_dependents and is_awaited(
+            ledger, job
+        ):  # until expiry has released the last job that waited for it
+            kept += 1
+            oldest = min(oldest, time)
+            continue
+        ledger.tx.delete(key)
         if job.parent:
             remember_child(ledger, job)
         forget_job(ledger, job)
-    ledger.tx.put(ledger.keys.complete, pack_complete(count - len(removed), oldest))
-    return oldest > too_old and len(removed) >= surplus
+    ledger.tx.put(ledger.keys.complete, pack_complete(count - len(removed) + kept, oldest))
+    return not kept and oldest > too_old and len(removed) >= surplus
 
 
 def _oldest(ledger: Ledger, limit: int) -> list[tuple[bytes, float, str]]:
