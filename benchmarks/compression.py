@@ -1,8 +1,8 @@
 """Does lz4 pay for rows of HTML? Prints the table of docs/howto/tables.md.
 
-A row's body is the page that pydoc makes of `difflib`, cut to size: HTML that every Python has at
-hand. What is timed is what compression adds to a row: `compress` when it is written, `expand` when
-it is read. The rest of a put or a get is the same with and without it. No part of `make bench`.
+A row's body is the page that pydoc makes of `difflib`, cut to size: HTML that any Python can make.
+The figures are what compression adds to a row: `compress` when it is written, `expand` when it is
+read. The rest of a put or a get is the same with and without it. Not part of `make bench`.
 
 Run: python -m benchmarks.compression
 """
@@ -36,7 +36,7 @@ def table_row(body: bytes) -> str:
 
 
 def microseconds(call: Callable[[], object]) -> float:
-    """Returns the time of one call in the quickest round: others can only slow it down."""
+    """Returns the time of one call in the fastest round: other programs can only slow it down."""
     taken = []
     for _ in range(ROUNDS):
         begin = time.perf_counter()

@@ -50,7 +50,7 @@ PATHS = (
 
 
 class Served(NamedTuple):
-    """A server that runs."""
+    """A running server."""
 
     pid: int
     http: int
@@ -71,7 +71,7 @@ def main(quick: bool, data: Path | None) -> None:
     print("\nReach")
     reach("p95 of the slowest page, in ms", slowest * 1000, 100, at_most=True)
     reach("p99 of how late a timer of the page is, in ms", late, 100, at_most=True)
-    reach("processor time of a job cycle with recording beside without", cost, 1.02, at_most=True)
+    reach("processor time of a job cycle with recording vs without", cost, 1.02, at_most=True)
 
 
 def make_large(folder: Path, share: int) -> None:
@@ -81,7 +81,7 @@ def make_large(folder: Path, share: int) -> None:
 
 
 def spread(store: Store, number: int) -> None:
-    """Adds what has many names: queues, groups, workers, schedules, tables, metrics, spaces."""
+    """Adds many queues, groups, workers, schedules, tables, metrics and spaces."""
     store.jobs.put_many([NewJob(queue=f"queue-{n}", klass="k") for n in range(number)])
     store.jobs.put_many(
         [NewJob(queue="failing", klass="k", id=f"f{n}") for n in range(10 * number)]
@@ -125,7 +125,7 @@ def rank(store: Store, number: int) -> None:
 
 
 def measure_pages(served: Served, times: int) -> float:
-    """Asks for all pages in turns; returns the slowest 95th percentile in seconds."""
+    """Requests all pages in turn; returns the slowest 95th percentile in seconds."""
     paths = all_paths(served.client)
     taken: dict[str, list[float]] = {path: [] for path in paths}
     for path in paths:
@@ -136,12 +136,12 @@ def measure_pages(served: Served, times: int) -> float:
             ask(served.http, path)
             taken[path].append(time.perf_counter() - begin)
     figures = {path or "overview": percentile(each, 0.95) for path, each in taken.items()}
-    report("A page, 95th percentile", figures, beside="overview")
+    report("A page, 95th percentile", figures, baseline="overview")
     return max(figures.values())
 
 
 def all_paths(client: Client) -> list[str]:
-    """Returns `PATHS`, among which every page is, with names that this store has made up."""
+    """Returns `PATHS`, which has every page, with names that exist in this store."""
     bulk = client.jobs.bulk_start("priority", JobSearch(queue="queue-1"), priority=1).id
     [row] = client.tables.get("pages", {"title": "t7"}, limit=1).items
     key = quote(f"t7/{row['tid']}", safe="")
@@ -209,14 +209,14 @@ def run_jobs(client: Client, seconds: float) -> None:
         )
         done += len(jobs)
         time.sleep(max(0.0, begin + done / JOBS_A_SECOND - time.monotonic()))
-    fact("jobs a second beside the browser", f"{done / (time.monotonic() - begin):,.0f}")
+    fact("jobs a second while the browser is open", f"{done / (time.monotonic() - begin):,.0f}")
 
 
 # --- recording -----------------------------------------------------------------------------------
 
 
 def measure_recording(folder: Path, cycles: int, rounds: int) -> float:
-    """Returns the processor time of a job cycle with recording, beside that without."""
+    """Returns the processor time of a job cycle with recording, as a ratio to that without."""
     with (
         serving(folder / "without", "--no-record") as without,
         serving(folder / "recording") as recording,
@@ -226,13 +226,13 @@ def measure_recording(folder: Path, cycles: int, rounds: int) -> float:
         for served in both.values():
             cycle(served, cycles)  # warms up
         for round in range(rounds):
-            # In turns, so that noise of the machine hits both; each is first as often as second.
+            # In turns, so that noise of the machine affects both; each is first as often as second.
             for name in sorted(both, reverse=round % 2 == 0):
                 before = cpu_seconds(both[name].pid)
                 cycle(both[name], cycles)
                 spent[name] += cpu_seconds(both[name].pid) - before
     figures = {name: seconds / (cycles * rounds) for name, seconds in spent.items()}
-    report("A job's put, pop and complete, processor time", figures, beside="without recording")
+    report("A job's put, pop and complete, processor time", figures, baseline="without recording")
     return figures["with recording"] / figures["without recording"]
 
 

@@ -44,17 +44,18 @@ def main(quick: bool) -> None:
         single = run_single(raw_unsynced, interval, rounds)
         durable = run_commits(raw, raw_unsynced, commit, interval, rounds)
         print("\nReach")
-        reach("get beside raw", single["get: holdfast"] / single["get: raw"], 1.6, at_most=True)
-        reach("put beside raw", single["put: holdfast"] / single["put: raw"], 1.6, at_most=True)
+        reach("get vs raw", single["get: holdfast"] / single["get: raw"], 1.6, at_most=True)
+        reach("put vs raw", single["put: holdfast"] / single["put: raw"], 1.6, at_most=True)
         reach(
-            f"{THREADS} threads beside one, durable",
+            f"{THREADS} threads vs one, durable",
             durable["transact, commit"] / durable[f"transact, commit, {THREADS} threads"],
             6,
             at_most=False,
-            reason="the less a sync takes, the less threads share: their Python takes turns",
+            reason="a sync is short here, so threads gain little by sharing it; "
+            "their Python runs in turn",
         )
         reach(
-            "transact_many beside raw puts with one fsync",
+            "transact_many vs raw puts with one fsync",
             durable["transact_many, commit, each"] / durable["raw: the same in one commit, each"],
             1.7,
             at_most=True,
@@ -89,7 +90,7 @@ def fill(tx: Transaction) -> None:
 
 
 def run_single(raw: Any, engine: Engine, rounds: int) -> dict[str, float]:
-    """Single operations inside a transaction."""
+    """Measures single operations inside a transaction."""
     data = raw.open_db(b"data")
     sample = random.Random(1).sample(_keys, 5_000)
     begin, end = sorted(_keys)[1_000], sorted(_keys)[6_000]
@@ -160,7 +161,7 @@ def run_single(raw: Any, engine: Engine, rounds: int) -> dict[str, float]:
     figures: dict[str, float] = {}
     for name, (theirs, ours) in pairs.items():
         both = seconds_each({f"{name}: raw": theirs, f"{name}: holdfast": ours}, rounds=rounds)
-        report(name, both, beside=f"{name}: raw")
+        report(name, both, baseline=f"{name}: raw")
         figures |= both
     return figures
 
@@ -168,7 +169,7 @@ def run_single(raw: Any, engine: Engine, rounds: int) -> dict[str, float]:
 def run_commits(
     raw: Any, raw_unsynced: Any, commit: Engine, interval: Engine, rounds: int
 ) -> dict[str, float]:
-    """Whole transactions of PUTS puts, each for the cost of one of them."""
+    """Measures whole transactions of PUTS puts; a figure is the cost of one transaction."""
     count = 100
     contenders: dict[str, Contender] = {
         "raw, synced": raw_commits(raw, count),
@@ -185,7 +186,7 @@ def run_commits(
     report(
         f"a transaction of {PUTS} puts",
         figures,
-        beside="raw, synced",
+        baseline="raw, synced",
         durability={
             "not synced": "none",
             "interval": "a checkpoint every second",
@@ -196,7 +197,7 @@ def run_commits(
 
 
 def random_puts() -> list[bytes]:
-    """Keys that lie on few pages: what is measured is the engine, not the disk's bandwidth."""
+    """Returns puts whose keys share few pages, to measure the engine, not the disk's bandwidth."""
     return random.choices(_hot_keys, k=PUTS)
 
 

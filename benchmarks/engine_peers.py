@@ -1,4 +1,4 @@
-"""How close do the engines of several machines come to a plain driver on the same server?
+"""How close do the remote engines come to a plain driver on the same server?
 
 Run: python -m benchmarks.engine_peers [--quick]
 
@@ -47,7 +47,7 @@ WANTED: Final = {
 
 
 REASONS: Final = {
-    "job from put": "twice the client's and server's CPU of a plain statement; beside others a pop "
+    "job from put": "twice the client's and server's CPU of a plain statement; with others a pop "
     "and a complete need a second round trip, to wait for their turn",
     "entity put": "twice the client's and server's CPU of a plain statement: a commit checks "
     "versions, keeps its number and leaves a notice",
@@ -74,13 +74,13 @@ def main(quick: bool) -> None:
 
 
 def show(
-    title: str, clients: int, rates: dict[tuple[str, int], float], beside: str, wanted: float
+    title: str, clients: int, rates: dict[tuple[str, int], float], baseline: str, wanted: float
 ) -> None:
     figures = {name: 1 / rate for (name, number), rate in rates.items() if number == clients}
-    report(f"{title}, {clients} clients", figures, beside=beside, durability=SYNCED)
-    ratio = figures[beside] / figures[OURS.name]
+    report(f"{title}, {clients} clients", figures, baseline=baseline, durability=SYNCED)
+    ratio = figures[baseline] / figures[OURS.name]
     [reason] = [reason for part, reason in REASONS.items() if part in title]
-    what = f"{title}, {clients} clients, beside {beside}"
+    what = f"{title}, {clients} clients, vs {baseline}"
     reach(what, ratio, wanted, at_most=False, reason=reason)
 
 
@@ -92,12 +92,12 @@ def measured(
     seconds: float,
     clients: Sequence[int] = CLIENTS,
 ) -> dict[tuple[str, int], float]:
-    """The median rate of each contender, with each number of clients."""
+    """Returns the median rate of each contender, with each number of clients."""
     found: dict[tuple[str, int], list[float]] = {}
     running: dict[str, list[subprocess.Popen[str]]] = {}
     try:
         for contender in contenders:
-            # One after the other: the first one creates what the others find.
+            # One after the other: the first one creates what the others use.
             running[contender.name] = [
                 started(contender, work, url, number) for number in range(max(clients))
             ]
@@ -128,7 +128,7 @@ def started(contender: Contender, work: str, url: str, number: int) -> "subproce
 
 
 def together(processes: Sequence["subprocess.Popen[str]"], seconds: float) -> Iterator[int]:
-    """Has all of them work at the same time, and returns how much each has done."""
+    """Runs all clients at the same time, and returns how much each has done."""
     for process in processes:
         assert process.stdin is not None
         print(seconds, file=process.stdin, flush=True)

@@ -3,8 +3,9 @@
 Run: python -m benchmarks.engines [--quick]
 
 The servers are those of the tests, on this machine, so a round trip is a local one: count the round
-trips, and multiply them with those of your network. CPU is that of this process, all its threads;
-it depends less on what else the machine does than the time does, which is the least of all rounds.
+trips, and multiply them by the time of one in your network. CPU is that of
+all threads of this process. It depends less on what else the machine does than the time, which is
+the least of all rounds.
 """
 
 import json
@@ -29,7 +30,7 @@ Call = Callable[[], object]
 
 
 class Cost(NamedTuple):
-    """Of one call."""
+    """The cost of one call."""
 
     seconds: float
     cpu_seconds: float
@@ -124,7 +125,7 @@ def measure_spaces(servers: Servers, engine: str, rounds: int, calls: int) -> No
 
 
 def measure_servers(servers: Servers, engine: str, calls: int) -> None:
-    """Eight clients of one and of two `holdfast serve`, each on a connection of its own."""
+    """Measures eight clients of one and of two `holdfast serve`, each on its own connection."""
     print(f"\n{engine}: put a job through `holdfast serve`, 8 clients, one call at a time each")
     for number in (1, 2):
         url = servers.lend(engine)
@@ -163,7 +164,7 @@ def opened(servers: Servers, engine: str) -> Iterator[Store]:
 
 
 def least(store: Store, call: Call, rounds: int, calls: int, threads: int) -> Cost:
-    """The least of several rounds, each figure for itself."""
+    """Returns the least of several rounds, figure by figure."""
     call()
     costs = [measured(store, call, calls, threads) for _ in range(rounds)]
     return Cost(*(min(column) for column in zip(*costs, strict=True)))

@@ -1,4 +1,4 @@
-"""What do typed objects cost, beside the two usual object mappers on SQLite, and does size matter?
+"""What do typed objects cost, compared with object mappers on SQLite, and does size matter?
 
 Run: python -m benchmarks.entities [--quick]
 
@@ -71,7 +71,7 @@ def main(quick: bool) -> None:
             }
             figures = run({"holdfast": ours, **others, f"holdfast, {large:,}": larger}, rounds)
             raw = raw_put(path / "raw", rounds)
-    report("raw py-lmdb, one put inside a transaction", {"raw put": raw}, beside="raw put")
+    report("raw py-lmdb, one put inside a transaction", {"raw put": raw}, baseline="raw put")
     print("\nReach")
     for work, wanted in {"get": 3, "get 100": 3, "select": 3, "put 100": 1.5}.items():
         best = min(figures[work][name] for name in others)
@@ -83,7 +83,7 @@ def main(quick: bool) -> None:
         )
     for work, own in figures.items():
         reach(
-            f"{work}: {large:,} beside {SMALL:,} entities",
+            f"{work}: {large:,} vs {SMALL:,} entities",
             own[f"holdfast, {large:,}"] / own["holdfast"],
             1.5,
             at_most=True,
@@ -92,12 +92,12 @@ def main(quick: bool) -> None:
 
 
 def run(contenders: dict[str, Users], rounds: int) -> dict[str, dict[str, float]]:
-    """Seconds by work and contender."""
+    """Returns seconds by work and contender."""
     figures = {}
     for work, repeats in WORKS.items():
         own = {name: repeats(users) for name, users in contenders.items()}
         figures[work] = seconds_each(own, rounds=rounds)
-        report(work, figures[work], beside="holdfast", durability="fsync before each reply")
+        report(work, figures[work], baseline="holdfast", durability="fsync before each reply")
     return figures
 
 
@@ -179,7 +179,7 @@ _fresh = count(10**9)
 
 
 def row(number: int) -> dict[str, Any]:
-    """Ten rows share a pair of names, in whatever table and however large it is."""
+    """Returns a row; ten rows share a pair of names, however large the table is."""
     group = number // MATCHING
     return {
         "name": f"Name {group // 10}",
@@ -191,7 +191,7 @@ def row(number: int) -> dict[str, Any]:
 
 
 def some_rows(number: int) -> list[dict[str, Any]]:
-    """Rows for a batch: each with names of its own, spread over the whole index."""
+    """Returns rows for a batch, each with names of its own, spread over the whole index."""
     shuffled = (next(_fresh) * 2_654_435_761 % 2**32 for _ in range(number))
     return [{**row(each), "name": f"Name {each}"} for each in shuffled]
 
@@ -201,7 +201,7 @@ def some_rows(number: int) -> list[dict[str, Any]]:
 
 @contextmanager
 def holdfast_users(path: Path, number: int) -> Iterator[Users]:
-    """A table of `number` users, filled without waiting for the disk, used with durable commits."""
+    """Yields a table of `number` users, filled without waiting for the disk."""
     with holdfast.open(path, durability="interval") as store:
         store.entities.deploy(Schema(name="bench", tables=(User.__shape__.table,)))
         ids: list[str] = []

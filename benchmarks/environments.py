@@ -1,4 +1,4 @@
-"""The peers' own environments: made once, under .peers/; a peer without one is left out."""
+"""Makes an environment for each peer once, under .peers/; a peer without one is left out."""
 
 import json
 import subprocess
@@ -26,7 +26,7 @@ class Peer(NamedTuple):
 
 
 def install(peer: Peer) -> Path:
-    """The Python of the peer's environment."""
+    """Returns the Python of the peer's environment."""
     folder = PEERS / peer.packages[0].partition("[")[0]
     python = folder.absolute() / "bin" / "python"
     if not (folder / "installed").exists():
@@ -40,7 +40,7 @@ def install(peer: Peer) -> Path:
 
 
 def measure(peer: Peer, address: str, count: int) -> dict[str, Any]:
-    """Runs the peer's script once; what it says of itself in its last line."""
+    """Runs the peer's script once, and returns what it reports in its last line."""
     python = install(peer) if peer.packages else Path(sys.executable)
     command = [str(python), str(SCRIPTS / f"{peer.script}.py"), address, str(count), *peer.words]
     try:

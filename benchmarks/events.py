@@ -1,7 +1,7 @@
 """How many events per second does a store take, and does a large set cost more than a small one?
 
 An event here has 12 target keys, each a set bounded at 100 with its gross and distinct counters,
-and counts once on a leaderboard of 100. Beside Holdfast, a local Valkey without persistence does
+and counts once on a leaderboard of 100. For comparison, a local Valkey without persistence does
 the same work, by one Lua script for each event and by a pipeline of redis-py.
 
     python -m benchmarks.events [--quick]
@@ -71,7 +71,7 @@ redis.call('PFADD', board .. ':distinct', artwork)
 
 
 class View(NamedTuple):
-    """One event, before anybody has made keys of it."""
+    """One event, before keys are made from it."""
 
     country: str
     artist: str
@@ -89,7 +89,7 @@ class View(NamedTuple):
 
 
 def views(seed: int) -> Iterator[View]:
-    """Events without end: 50 countries, 1,000 artists with 5 works each, the first ones seen most,
+    """Yields events forever: 50 countries, 1,000 artists with 5 works each, the first seen most,
     and 100,000 visitors."""
     chance = random.Random(seed)
     while True:
@@ -168,13 +168,13 @@ def run_pipeline(client: redis.Redis, events: list[View]) -> None:
     for view in events:
         *sets, board = view.as_keys()
         at = int(time.time() * 1_000)
-        pipeline = client.pipeline()  # MULTI and EXEC: an event is there as a whole, or not at all
+        pipeline = client.pipeline()  # MULTI and EXEC: an event is stored as a whole, or not at all
         for key in sets:
             pipeline.zadd(key, {view.visitor: at})
             pipeline.zremrangebyrank(key, 0, -101)
             pipeline.incr(f"{key}:gross")
             pipeline.pfadd(f"{key}:distinct", view.visitor)
-        pipeline.zincrby(board, 1, view.artwork)  # not Space-Saving, which would need an answer
+        pipeline.zincrby(board, 1, view.artwork)  # not Space-Saving, which would need a reply first
         pipeline.zremrangebyrank(board, 0, -1001)
         pipeline.incr(f"{board}:gross")
         pipeline.pfadd(f"{board}:distinct", view.artwork)
@@ -185,7 +185,7 @@ def run_pipeline(client: redis.Redis, events: list[View]) -> None:
 
 
 def rate(work: Callable[[Any, list[View]], None], target: Any, events: list[View]) -> float:
-    """Events per second."""
+    """Returns events per second."""
     begin = time.perf_counter()
     work(target, events)
     return len(events) / (time.perf_counter() - begin)
@@ -203,7 +203,7 @@ def raw_put_us(folder: Path) -> float:
 
 
 def compare(folder: Path, warm: int, count: int, rounds: int) -> dict[str, list[float]]:
-    """Rates of all contestants, measured in turn, so that a busy moment meets them all."""
+    """Returns the rates of all contenders, measured in turn, so that noise affects all of them."""
     stream = views(1)
     measured: dict[str, list[float]] = {}
     with (
@@ -233,7 +233,7 @@ def compare(folder: Path, warm: int, count: int, rounds: int) -> dict[str, list[
 
 
 def large_set(folder: Path, large: int, adds: int) -> tuple[float, float]:
-    """Microseconds for an event on a set of 1,000 members and on one of `large`."""
+    """Returns the microseconds of an event on a set of 1,000 members and on one of `large`."""
     with store(folder / "large", "interval") as opened:
         opened.events.deploy({"join": [{"targets": ["[group].members"], "add": "user"}]}, "join")
 
@@ -269,7 +269,7 @@ def main(quick: bool) -> None:
         report(
             "An event on 12 sets and a board",
             {name: 1 / value for name, value in rates.items()},
-            beside="Lua script, no fsync",
+            baseline="Lua script, no fsync",
             durability={
                 "no fsync": "none",
                 "interval": "a checkpoint every second",
@@ -284,17 +284,17 @@ def main(quick: bool) -> None:
         report(
             "An event on one set, in batches of 20",
             {"set of 10^3": small / 1e6, f"set of {size}": large / 1e6},
-            beside="set of 10^3",
+            baseline="set of 10^3",
             durability="a checkpoint every second",
         )
         print("\nReach")
-        reach("batches of 20 beside one Lua script", script, 1.5, at_most=False, reason=REASON)
-        reach("batches of 20 beside a pipeline", pipeline, 4, at_most=False, reason=REASON)
-        reach(f"a set of {size} beside one of 10^3", large / small, 1.5, at_most=True)
+        reach("batches of 20 vs one Lua script", script, 1.5, at_most=False, reason=REASON)
+        reach("batches of 20 vs a pipeline", pipeline, 4, at_most=False, reason=REASON)
+        reach(f"a set of {size} vs one of 10^3", large / small, 1.5, at_most=True)
 
 
 def ratio(measured: dict[str, list[float]], ours: str, theirs: str) -> float:
-    """The median of the ratios of each round."""
+    """Returns the median of the ratios of each round."""
     pairs = zip(measured[ours], measured[theirs], strict=True)
     return statistics.median(our / their for our, their in pairs)
 

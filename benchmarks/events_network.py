@@ -1,4 +1,4 @@
-"""How many events per second does a server take, beside one Lua script for each event on Valkey?
+"""How many events per second does a server take, compared with a Lua script on Valkey?
 
 The event of `benchmarks.events`, 12 sets and a board, comes over the network: from one client and
 from four, each a process of its own, one event at a time and 20 in a call. Valkey runs the script
@@ -84,7 +84,7 @@ def holdfast(folder: Path, durability: str) -> Iterator[int]:
 
 
 def work(orders: Connection, seed: int) -> None:
-    """Runs in a client's process: sends as many events as it is told, and says when it has."""
+    """Runs in a client's process: sends as many events as requested, and reports the end."""
     stream = views(seed)
     while (order := orders.recv()) is not None:
         port, way, count = order
@@ -98,7 +98,7 @@ def work(orders: Connection, seed: int) -> None:
 
 
 class Crowd:
-    """Clients in processes of their own."""
+    """Clients, each in a process of its own."""
 
     def __init__(self, size: int) -> None:
         context = get_context("spawn")
@@ -109,7 +109,7 @@ class Crowd:
             self._pipes.append(ours)
 
     def rate(self, clients: int, port: int, way: Send, count: int) -> float:
-        """Returns events per second of so many clients, each sending its share of `count`."""
+        """Returns the events per second of some clients, each sending its share of `count`."""
         pipes = self._pipes[:clients]
         for pipe in pipes:
             pipe.send((port, way, count // clients))
@@ -165,7 +165,7 @@ def show(rates: dict[tuple[str, str, int], list[float]]) -> None:
                     way: 1 / statistics.median(rates[way, safety, clients])
                     for way in (*WAYS, "script")
                 },
-                beside="script",
+                baseline="script",
                 durability=durability,
             )
     print("\nReach")
@@ -176,7 +176,7 @@ def show(rates: dict[tuple[str, str, int], list[float]]) -> None:
                     rates[way, safety, clients], rates["script", safety, clients], strict=True
                 )
                 ratio = statistics.median(ours / theirs for ours, theirs in pairs)
-                what = f"{way} beside a Lua script, {_clients(clients)}, {safety}"
+                what = f"{way} vs a Lua script, {_clients(clients)}, {safety}"
                 reason = "" if ratio >= wanted else REASONS[way, safety]
                 reach(what, ratio, wanted, at_most=False, reason=reason)
 

@@ -3,8 +3,8 @@
 Run: python -m benchmarks.growth [--quick]
 
 Each operation in stores of 1,000, 100,000 and 1,000,000 items (with --quick the last is left out),
-interval mode; then over RESP with 1 to 64 connections. Besides: the memory of a server, its
-start-up, and what it costs to import the library and the command line.
+interval mode; then over RESP with 1 to 64 connections. Also measured: the memory of a server, its
+start-up, and the import of the library and of the command line.
 """
 
 import os
@@ -72,7 +72,7 @@ def main(quick: bool) -> None:
 
 
 def fill(folder: Path, size: int) -> Store:
-    """A store in which every layer holds `size` items."""
+    """Yields a store in which every layer holds `size` items."""
     print(f"filling a store with {size:,} items of each kind ...", file=sys.stderr)
     store = holdfast.open(folder, durability="interval")
     store.entities.deploy(Schema(name="growth", tables=(User.__shape__.table,)))
@@ -132,14 +132,14 @@ def operations(store: Store, size: int) -> dict[str, Callable[[int], object]]:
 
 
 def grow(stores: dict[int, Store], sizes: tuple[int, ...], rounds: int) -> dict[str, float]:
-    """Measures every operation on all sizes; how many times slower the largest is."""
+    """Measures every operation on all sizes; returns how many times slower the largest is."""
     named = {size: operations(store, size) for size, store in stores.items()}
     factors = {}
     for name in named[sizes[0]]:
         contenders = {f"{size:,} items": repeat(named[size][name]) for size in sizes}
         figures = seconds_each(contenders, rounds=rounds)
         first, *_, last = figures
-        report(name, figures, beside=first, durability=INTERVAL)
+        report(name, figures, baseline=first, durability=INTERVAL)
         factors[name] = figures[last] / figures[first]
     return factors
 
@@ -173,7 +173,7 @@ def server(folder: Path) -> Iterator[tuple[Any, int]]:
 
 
 def serve_clients(process: Any, port: int, seconds: float) -> None:
-    """Requests per second from 1 to 64 connections, and the memory that they take."""
+    """Measures requests per second with 1 to 64 connections, and the memory that they take."""
     idle = resident_mib(process.pid)
     for name, command in {
         "JOBS.COUNTS": b'*2\r\n$11\r\nJOBS.COUNTS\r\n$13\r\n{"queue":"q"}\r\n',
@@ -185,7 +185,7 @@ def serve_clients(process: Any, port: int, seconds: float) -> None:
         report(
             f"{name} over RESP, each",
             figures,
-            beside="1 clients",
+            baseline="1 clients",
             durability="fsync before each reply",
         )
     print("\nMemory")
@@ -194,7 +194,7 @@ def serve_clients(process: Any, port: int, seconds: float) -> None:
 
 
 def ask(port: int, command: bytes, clients: int, seconds: float) -> float:
-    """Requests per second."""
+    """Returns requests per second."""
     done = [0] * clients
     end = time.perf_counter() + seconds
 
@@ -238,7 +238,7 @@ def measure_starts(rounds: int) -> None:
         for name, arguments in programs.items():
             figures[name].append(cpu_seconds([sys.executable, *arguments]))
     medians = {name: statistics.median(values) for name, values in figures.items()}
-    report("A start, CPU time", medians, beside="python -c pass")
+    report("A start, CPU time", medians, baseline="python -c pass")
     milliseconds = (medians["import holdfast"] - medians["python -c pass"]) * 1e3
     reach("milliseconds of `import holdfast`", milliseconds, 150, at_most=True)
     milliseconds = (medians["with all five layers"] - medians["python -c pass"]) * 1e3

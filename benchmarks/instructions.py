@@ -1,10 +1,10 @@
-"""How many instructions of the processor does a call take, on a machine however busy?
+"""How many processor instructions does a call take, however busy the machine is?
 
 Run: python -m benchmarks.instructions [NAME ...]
 
-Times vary by a fifth from run to run, and twofold on a shared machine: a change that saves a
-twentieth can't be seen in them. Instructions are counted, by valgrind, exact to a hundredth: a
-program runs a call so many times more than another, and the difference is what the calls took.
+Times vary by a fifth from run to run, and twofold on a shared machine, so they can't show a change
+of a twentieth. valgrind counts instructions, exact to a hundredth: one program makes more calls
+than another that is otherwise the same, and the difference is what these calls took.
 """
 
 import argparse
@@ -51,7 +51,7 @@ def view(opened: holdfast.Store) -> Call:
 
 
 def job(opened: holdfast.Store) -> Call:
-    """Put, pop and complete, a transaction each."""
+    """Puts, pops and completes a job, in a transaction each."""
     jobs = opened.jobs
 
     def cycle() -> None:
@@ -71,13 +71,13 @@ def hit(algorithm: Any) -> Callable[[holdfast.Store], Call]:
 
 
 def event(opened: holdfast.Store) -> Call:
-    """An event on 12 sets and a board, a transaction each."""
+    """Sends an event on 12 sets and a board, in a transaction of its own."""
     events = prepared_events(opened)
     return lambda: opened.events.send(next(events))
 
 
 def events(opened: holdfast.Store) -> Call:
-    """Such events in batches of 20: one batch."""
+    """Sends a batch of 20 such events."""
     events = prepared_events(opened)
     return lambda: opened.events.send_many(list(islice(events, BATCH)))
 
@@ -91,7 +91,7 @@ def prepared_events(opened: holdfast.Store) -> Iterator[dict[str, Any]]:
 
 
 def memory(opened: holdfast.Store) -> Call:
-    """The limiter that the strict one is compared with."""
+    """Hits the in-memory limiter that the strict one is compared with."""
     from limits import parse
     from limits.storage import storage_from_string
     from limits.strategies import MovingWindowRateLimiter
@@ -116,7 +116,7 @@ CONTENDERS: Final[dict[str, Callable[[holdfast.Store], Call]]] = {
     "events": events,
     **row_calls.CONTENDERS,
 }
-FEWER_CALLS: Final = {"events": (20, 5)}  # calls, and those before them
+FEWER_CALLS: Final = {"events": (20, 5)}  # calls, and how many come before them
 
 
 def main() -> None:
@@ -144,13 +144,13 @@ def main() -> None:
 
 def count(name: str) -> int:
     calls, _ = FEWER_CALLS.get(name, (CALLS, WARM_UP))
-    # Once without counting: Python compiles the modules that have changed, in the first run only.
+    # Run once without counting: the first run compiles the modules that have changed.
     subprocess.run(program(name, 0), check=True)
     return (counted(name, calls) - counted(name, 0)) // calls
 
 
 def counted(name: str, calls: int) -> int:
-    """All instructions of a program that makes so many calls."""
+    """Returns all instructions of a program that makes `calls` calls."""
     counted_program = program(name, calls)
     valgrind = [
         "valgrind",
@@ -188,8 +188,8 @@ def run(name: str, calls: int) -> None:
 
 
 def be_quiet() -> None:
-    """Nothing happens that a clock starts: under valgrind all takes fifty times as long. And there
-    is no room for a large map."""
+    """Disables what a clock starts, because valgrind makes everything fifty times slower, and
+    makes LMDB's map smaller, because valgrind has no address space for a large one."""
     for module, name, value in (
         (flusher, "FLUSH_SECONDS", 3600),
         (space_runner, "EXPIRY_CHECK_SECONDS", 3600),

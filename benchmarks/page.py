@@ -1,4 +1,4 @@
-"""docs/benchmarks.md, its pictures, and the figures of docs/why/when-to-use.md, made from a run.
+"""Writes docs/benchmarks.md, its pictures, and the figures of docs/why/when-to-use.md from a run.
 
 `python -m benchmarks.page` writes them again from benchmarks/results.json.
 """
@@ -57,7 +57,7 @@ def write_page(results: Results) -> None:
 
 
 def page(results: Results) -> str:
-    """The whole page: losses first."""
+    """Returns the whole page, missed targets first."""
     parts = [_HEAD, _about(results), _targets(results, met=False), _targets(results, met=True)]
     parts += [_section(book) for book in results.books]
     return "\n".join(parts).rstrip() + "\n"
@@ -65,7 +65,7 @@ def page(results: Results) -> str:
 
 _HEAD: Final = """# Benchmarks
 
-Is Holdfast ahead of what people use now? This page is made by `make bench` or `make bench-full`
+Is Holdfast faster than what people use now? This page is made by `make bench` or `make bench-full`
 from one run on one machine; the program writes all of it, missed targets first. For what each
 benchmark measures, and what its numbers don't say, see
 [benchmarks/README.md](../benchmarks/README.md).
@@ -78,7 +78,7 @@ def _about(results: Results) -> str:
     versions = ", ".join(f"{name} {number}" for name, number in machine.versions.items())
     busy = f"{results.others:.1f} of {machine.cores}"
     return (
-        f"**The run.** A {kind} one of {results.seconds / 60:.0f} minutes on "
+        f"**The run.** A {kind} run of {results.seconds / 60:.0f} minutes on "
         f"{machine.cores} cores of {machine.processor}, {machine.memory_gib} GiB, "
         f"{machine.system}, Python {machine.python}; other programs kept {busy} cores busy "
         f"meanwhile.\n\n**Versions.** {versions}.\n"
@@ -113,7 +113,7 @@ def _section(book: Book) -> str:
         lines += [f"![{book.name}: contenders side by side](pictures/bench-{book.name}.svg)", ""]
     for table in book.tables:
         lines += [f"**{table.title}**", "", "| | µs | ratio | durability |", "|---|---|---|---|"]
-        base = next(line.microseconds for line in table.lines if line.name == table.beside)
+        base = next(line.microseconds for line in table.lines if line.name == table.baseline)
         for line in table.lines:
             ratio = line.microseconds / base
             figure = f"{line.microseconds:,.1f}"
@@ -138,7 +138,7 @@ BAR, GAP, LEFT, WIDTH, RIGHT = 16, 5, 330, 420, 130
 
 
 def pictures(results: Results) -> dict[str, str]:
-    """A bar chart for each benchmark, by file name."""
+    """Returns a bar chart for each benchmark, by file name."""
     return {
         f"bench-{book.name}.svg": _draw(book.name, _drawn(book))
         for book in results.books
@@ -147,7 +147,7 @@ def pictures(results: Results) -> dict[str, str]:
 
 
 def _drawn(book: Book) -> list[Table]:
-    """Tables whose contenders are worth looking at side by side."""
+    """Returns the tables that have several contenders."""
     return [table for table in book.tables if len(table.lines) > 1][:6]
 
 

@@ -1,9 +1,9 @@
-"""How fast are several processes on one folder, beside one, and beside sqlite3 on one file?
+"""How fast are several processes on one folder, compared with one process and with sqlite3?
 
 Run: python -m benchmarks.processes [--quick]
 
 Each process has a queue of its own, and puts, pops and completes one job after the other. A
-contender is opened by so many processes at once as work: an open store has a price of its own.
+contender is opened only by the processes that work, because an open store costs something too.
 """
 
 import subprocess
@@ -47,14 +47,14 @@ def show(rates: dict[tuple[str, int], float]) -> None:
     for count in COUNTS:
         figures = {NAMES[name]: 1 / rates[name, count] for name in NAMES}
         title = f"put+pop+complete, {count} process{'es' if count > 1 else ''}"
-        report(title, figures, beside=NAMES["sqlite FULL"], durability=DURABILITY)
+        report(title, figures, baseline=NAMES["sqlite FULL"], durability=DURABILITY)
     print("\nReach")
     alone, most = rates["holdfast commit", 1], rates["holdfast commit", COUNTS[-1]]
-    reach("4 processes beside one, synced", most / alone, 0.9, at_most=False, reason=REASON)
+    reach("4 processes vs one, synced", most / alone, 0.9, at_most=False, reason=REASON)
     for ours, theirs in PEERS.items():
         for count in COUNTS[1:]:
             ratio = rates[ours, count] / rates[theirs, count]
-            what = f"{NAMES[ours]} beside {NAMES[theirs]}, {count} processes"
+            what = f"{NAMES[ours]} vs {NAMES[theirs]}, {count} processes"
             wanted = 1.0 if "commit" in ours else 0.8
             reach(what, ratio, wanted, at_most=False, reason=REASON)
 
@@ -63,9 +63,9 @@ def measured(contender: str, path: Path, count: int, seconds: float) -> float:
     """Returns the cycles a second of `count` processes together."""
     running: list[subprocess.Popen[str]] = []
     try:
-        for number in range(count):  # one after the other: the first one creates what others find
+        for number in range(count):  # in turn: the first one creates what the others use
             running.append(started(contender, path, number))
-        list(together(running, seconds / 4))  # the first commits of a process are not its usual
+        list(together(running, seconds / 4))  # the first commits of a process are not typical
         return sum(together(running, seconds)) / seconds
     finally:
         for process in running:

@@ -38,19 +38,17 @@ def main(quick: bool) -> None:
             }
             figures = seconds_each(contenders, rounds=5 if quick else 9)
             first, last = figures
-            report(name, figures, beside=first, durability=INTERVAL)
+            report(name, figures, baseline=first, durability=INTERVAL)
             factors[name] = figures[last] / figures[first]
         for store in stores.values():
             store.close()
     print("\nReach")
     worst = max(factors, key=lambda name: factors[name])
-    reach(
-        f"the slowest beside 1,000 jobs, {large:,} jobs ({worst})", factors[worst], 2, at_most=True
-    )
+    reach(f"the slowest vs 1,000 jobs, {large:,} jobs ({worst})", factors[worst], 2, at_most=True)
 
 
 def fill(folder: Path, size: int) -> Store:
-    """A store with a queue of `size` jobs of one batch, with rates and a dead-letter queue."""
+    """Yields a store whose queue has `size` jobs of one batch, rates and a dead-letter queue."""
     print(f"filling a queue with {size:,} jobs ...", file=sys.stderr)
     store = holdfast.open(folder, durability="interval")
     store.jobs.batch_open("batch")

@@ -1,7 +1,7 @@
-"""Contenders in rounds, and the one form in which every benchmark says what came of them.
+"""Runs contenders in rounds, and reports the results of every benchmark in the same form.
 
-Each contender runs once in every round, so noise of the machine hits all alike. What is printed is
-also written down: `--json FILE` keeps it for the report that `python -m benchmarks` makes.
+Each contender runs once in every round, so noise of the machine affects all of them. What is
+printed is also recorded: `--json FILE` keeps it for the page that `python -m benchmarks` writes.
 """
 
 import argparse
@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-Contender = Callable[[], int]  # does its work and returns how many times it did it
+Contender = Callable[[], int]  # does its work and returns how often
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -29,7 +29,7 @@ class Table(msgspec.Struct, frozen=True):
     """Contenders that did the same work."""
 
     title: str
-    beside: str  # the contender that the others are compared with
+    baseline: str  # the contender that the others are compared with
     lines: list[Line]
 
 
@@ -52,14 +52,14 @@ class Target(msgspec.Struct, frozen=True):
 
 
 class Book(msgspec.Struct):
-    """All that one benchmark has to say."""
+    """The results of one benchmark."""
 
     name: str = ""
     question: str = ""
     seconds: float = 0.0
     tables: list[Table] = []
     targets: list[Target] = []
-    facts: dict[str, str] = {}  # what is no time: memory, sizes
+    facts: dict[str, str] = {}  # other than times: memory, sizes
     skipped: dict[str, str] = {}  # contenders that could not take part, and why
 
 
@@ -71,7 +71,7 @@ def run_benchmark(
 ) -> None:
     """Runs a benchmark as a program; `main` is told whether it should be quick.
 
-    One that `keeps_data` is also told of a folder for the store that it fills, or None.
+    With `keeps_data`, `main` also gets a folder for the store that it fills, or None.
     """
     BOOK.name = Path(file).stem
     BOOK.question = (doc or "").partition("\n")[0]
@@ -89,7 +89,7 @@ def run_benchmark(
 
 
 def seconds_each(contenders: Mapping[str, Contender], *, rounds: int) -> dict[str, float]:
-    """The median, over `rounds`, of the seconds that one piece of work takes for each contender."""
+    """Returns the median, over `rounds`, of each contender's seconds for one piece of work."""
     figures: dict[str, list[float]] = {name: [] for name in contenders}
     for _ in range(rounds):
         for name, contender in contenders.items():
@@ -103,17 +103,17 @@ def report(
     title: str,
     figures: Mapping[str, float],
     *,
-    beside: str,
+    baseline: str,
     durability: Mapping[str, str] | str = "",
 ) -> None:
-    """Prints microseconds, the ratio of each to the contender `beside`, and how durable it is.
+    """Prints microseconds, the ratio of each to the contender `baseline`, and how durable it is.
 
-    `durability` is one for all, or that of each name with a certain part in it.
+    `durability` is one text for all, or texts by a part of the contender's name.
     """
     print(f"\n{title}")
-    table = keep(title, figures, durability, beside=beside)
+    table = keep(title, figures, durability, baseline=baseline)
     for line in table.lines:
-        ratio = line.microseconds / (figures[beside] * 1e6)
+        ratio = line.microseconds / (figures[baseline] * 1e6)
         figure = f"{line.microseconds:10.2f} µs   {ratio:6.2f} x"
         print(f"  {line.name:<44} {figure}   {line.durability}".rstrip())
     sys.stdout.flush()
@@ -124,20 +124,20 @@ def keep(
     figures: Mapping[str, float],
     durability: Mapping[str, str] | str = "",
     *,
-    beside: str = "",
+    baseline: str = "",
 ) -> Table:
-    """Writes figures down that are printed in another form."""
+    """Records figures that are printed in another form."""
     lines = []
     for name, seconds in figures.items():
         kept = durability if isinstance(durability, str) else _chosen(durability, name)
         lines.append(Line(name, seconds * 1e6, kept))
-    table = Table(title, beside or next(iter(figures)), lines)
+    table = Table(title, baseline or next(iter(figures)), lines)
     BOOK.tables.append(table)
     return table
 
 
 def reach(what: str, reached: float, wanted: float, *, at_most: bool, reason: str = "") -> bool:
-    """Prints a target, what came of it, and whether it is met."""
+    """Prints a target, the result, and whether the target is met."""
     target = Target(what, reached, wanted, at_most, reason)
     BOOK.targets.append(target)
     print(f"  {'met   ' if target.met else 'MISSED'} {target}")
@@ -145,13 +145,13 @@ def reach(what: str, reached: float, wanted: float, *, at_most: bool, reason: st
 
 
 def fact(name: str, figure: str) -> None:
-    """Says what is no time."""
+    """Prints and records a figure that is not a time."""
     BOOK.facts[name] = figure
     print(f"  {name}: {figure}")
 
 
 def skip(contender: str, reason: str) -> None:
-    """Says that a contender could not take part."""
+    """Prints and records that a contender could not take part."""
     BOOK.skipped[contender] = reason
     print(f"  {contender} is left out: {reason}")
 

@@ -1,10 +1,10 @@
-"""How fast are single calls of entities and tables beside bare sqlite3, in how many bytes?
+"""How do single calls of entities and tables compare with bare sqlite3, in time and bytes?
 
 Run: python -m benchmarks.row_calls [--quick]
 
-sqlite3 gives bare tuples. It runs with a write-ahead log and synchronous = FULL, or NORMAL beside a
-store in interval mode. Both have the same columns and the same index. `instructions` counts the
-same calls.
+sqlite3 returns bare tuples. It runs with a write-ahead log and synchronous = FULL, or NORMAL when
+the store is in interval mode. Both have the same columns and the same index. `instructions` counts
+the same calls.
 """
 
 import random
@@ -57,7 +57,7 @@ def users(opened: holdfast.Store) -> list[str]:
     """Returns the ids of a filled table."""
     opened.entities.deploy(Schema(name="bench", tables=(User.__shape__.table,)))
     ids = opened.entities.put_raw(USERS, [user(number) for number in range(ENTITIES)])
-    with opened.view():  # writes to LMDB what waits
+    with opened.view():  # writes waiting commits to LMDB
         return ids
 
 
@@ -283,7 +283,7 @@ CONTENDERS: Final[dict[str, Prepare]] = {
     "latest_row": latest_row,
     "sqlite_latest_row": sqlite_latest_row,
 }
-# By durability: the calls, what they are beside, and the ratio that is wanted.
+# By durability: the calls, what each is compared with, and the ratio that is wanted.
 READS: Final = {
     "select_five": ("sqlite_select_five", 0.7),
     "select_five_objects": ("sqlite_select_five", 0.7),
@@ -305,11 +305,11 @@ STORED: Final = 100_000  # entities, whose bytes are counted
 def main(quick: bool) -> None:
     rounds = 7 if quick else 25
     for durability, wanted in WANTED.items():
-        for name, (beside, ratio) in wanted.items():
-            seconds = measure(durability, [name, beside], rounds)
-            report(f"{name}, {durability}", seconds, beside=beside)
+        for name, (baseline, ratio) in wanted.items():
+            seconds = measure(durability, [name, baseline], rounds)
+            report(f"{name}, {durability}", seconds, baseline=baseline)
             what = f"{name}, {durability}: as fast as sqlite3"
-            reach(what, seconds[beside] / seconds[name], ratio, at_most=False, reason=REASON)
+            reach(what, seconds[baseline] / seconds[name], ratio, at_most=False, reason=REASON)
     with tempfile.TemporaryDirectory(prefix="holdfast-bench-", dir=".") as folder:
         count_bytes(Path(folder), STORED // 5 if quick else STORED)
 

@@ -1,15 +1,15 @@
-"""How many requests per second does a server answer, beside Valkey and asked by a client in C?
+"""How many requests of a client in C does a server answer per second, compared with Valkey?
 
 redis-benchmark asks, because a client in Python takes more of the machine than most servers: with
 1, 8, 32 and 64 connections that send one request at a time, and with 32 that send 16 in a
-pipeline. The servers take turns in rounds, and a ratio is the median of the rounds. Reads stand
-beside a Valkey that keeps nothing on disk, writes beside one that syncs before it answers, as
-Holdfast does. Clients in Python have a page of their own: `benchmarks.server_clients`.
+pipeline. The servers take turns in rounds, and a ratio is the median of the rounds. Reads are
+compared with a Valkey that keeps nothing on disk, writes with one that syncs before it answers, as
+Holdfast does. Clients in Python are measured by `benchmarks.server_clients`.
 
     HOLDFAST_BEFORE=/path/to/another/tree python -m benchmarks.server [--quick]
 
 measures the server of another source tree in the same rounds. A server of two processes is measured
-too; on two cores they share them with the client.
+too; on two cores, it shares them with the client.
 """
 
 import json
@@ -71,7 +71,7 @@ QUESTIONS: Final = (
         "reading and sending in uvloop take three times as long as our own 4 µs",
     ),
     Question(
-        "an entity beside GET",
+        "an entity vs GET",
         ("ENTITIES.GET", '{"table":"shop.Users","ids":["ann"]}'),
         ("GET", "key"),
         False,
@@ -79,7 +79,7 @@ QUESTIONS: Final = (
         "the layer's own Python, from arguments to Extended JSON, takes 20 µs with warm caches",
     ),
     Question(
-        "a synced job put beside SET",
+        "a synced job put vs SET",
         ("JOBS.PUT", '{"queue":"emails","klass":"Email","data":{"to":"ann"}}'),
         ("SET", "key:__rand_int__", "x" * 50),
         True,
@@ -152,7 +152,7 @@ def _ask(port: int, command: tuple[str, ...], setting: Setting, count: int) -> f
 def show(question: Question, setting: Setting, rates: Mapping[str, list[float]]) -> None:
     seconds = {name: 1 / statistics.median(found) for name, found in rates.items()}
     title = f"{question.name}, {setting}"
-    report(title, seconds, beside="Valkey", durability=SYNCED if question.is_synced else "")
+    report(title, seconds, baseline="Valkey", durability=SYNCED if question.is_synced else "")
     pairs = zip(rates[OURS], rates["Valkey"], strict=True)
     ratio = statistics.median(ours / theirs for ours, theirs in pairs)
     if setting in question.wanted:
@@ -166,7 +166,7 @@ def _compare_processes(title: str, rates: Mapping[str, list[float]]) -> None:
     pairs = zip(rates[TWO], rates[OURS], strict=True)
     ratio = statistics.median(two / one for two, one in pairs)
     reason = "the client and two servers share two cores"
-    reach(f"{title}: two processes beside one", ratio, 1.4, at_most=False, reason=reason)
+    reach(f"{title}: two processes vs one", ratio, 1.4, at_most=False, reason=reason)
 
 
 if __name__ == "__main__":

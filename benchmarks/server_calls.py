@@ -1,9 +1,9 @@
 """How long does a call over the network take, where one client waits for each answer, or four do?
 
 Each client is a process with a bare socket. A job cycle is put, pop and complete by three calls,
-beside XADD, XREADGROUP and XACK on a stream of a Valkey that syncs before it answers. A limiter's
-hit is compared with `limits` on memcached, which keeps nothing. Then a read over HTTP, and how long
-a synced put waits when four clients together send 200 of them in a second.
+compared with XADD, XREADGROUP and XACK on a stream of a Valkey that syncs before it answers. A
+limiter's hit is compared with `limits` on memcached, which keeps nothing. The last two are a read
+over HTTP, and a synced put when four clients together send 200 of them in a second.
 
     HOLDFAST_BEFORE=/path/to/another/tree python -m benchmarks.server_calls [--quick]
 """
@@ -140,7 +140,7 @@ def paced_put(port: int, client: int) -> Call:
 
 
 def work(orders: Connection, number: int) -> None:
-    """Runs in a client's process: calls as often as it is told, and sends how long each took."""
+    """Runs in a client's process: makes the requested calls, and sends how long each took."""
     while (order := orders.recv()) is not None:
         way, port, count, pause = order
         call = way(port, number)
@@ -158,7 +158,7 @@ def work(orders: Connection, number: int) -> None:
 
 
 class Clients:
-    """Clients in processes of their own."""
+    """Clients, each in a process of its own."""
 
     def __init__(self) -> None:
         context = get_context("spawn")
@@ -171,7 +171,7 @@ class Clients:
     def run(
         self, clients: int, way: Way, port: int, count: int, pause: float = 0.0
     ) -> tuple[float, list[float]]:
-        """Returns the seconds of each call while all were under way, and all waits."""
+        """Returns the seconds per call while all clients were calling, and all waits."""
         pipes = self._pipes[:clients]
         for pipe in pipes:
             pipe.send((way, port, count // clients, pause))
@@ -260,13 +260,13 @@ def _compare(
             if each:  # the first is for warming up
                 found[name].append(seconds)
     figures = {name: statistics.median(seconds) for name, seconds in found.items()}
-    beside = list(ways)[-1]
+    baseline = list(ways)[-1]
     durability = {"memcached": "none", "read": "", "": SYNCED if wanted else ""}
-    report(title, figures, beside=beside, durability=durability)
-    if wanted is not None and beside != OURS:
-        pairs = zip(found[beside], found[OURS], strict=True)
+    report(title, figures, baseline=baseline, durability=durability)
+    if wanted is not None and baseline != OURS:
+        pairs = zip(found[baseline], found[OURS], strict=True)
         ratio = statistics.median(theirs / ours for theirs, ours in pairs)
-        reach(f"{title}: as fast as {beside}", ratio, wanted, at_most=False, reason=REASON)
+        reach(f"{title}: as fast as {baseline}", ratio, wanted, at_most=False, reason=REASON)
     return figures
 
 

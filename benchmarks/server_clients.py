@@ -1,12 +1,12 @@
-"""How many requests per second do clients in Python get answered, and how long does each wait?
+"""How many requests per second of clients in Python are answered, and how long does each wait?
 
 One client library for all: redis-py, with 1, 8 and 64 connections in as many threads, and in
-pipelines of 50; over HTTP the client of the standard library. Beside Holdfast, which waits for the
-disk before it answers a write, runs a Valkey that does so never, every second, or always.
+pipelines of 50; over HTTP the client of the standard library. Holdfast waits for the disk before it
+answers a write; it is compared with a Valkey that syncs never, every second, or always.
 
-Last, what a call costs the client: the CPU time of its own thread for `jobs.length`, through a bare
-socket, through Holdfast's client, sync and async, and through redis-py. They take turns, and the
-least of all rounds counts: what else the machine does adds to the others.
+The last part measures what a call costs the client: the CPU time of its thread for `jobs.length`,
+through a bare socket, through Holdfast's client, sync and async, and through redis-py. They take
+turns, and the least of all rounds counts, because other programs can only add to it.
 
     python -m benchmarks.server_clients [--quick]
 """
@@ -125,7 +125,7 @@ def _prepare(client: redis.Redis) -> None:
 def _measure(
     connect: Callable[[int], Callable[[int], int]], threads: int, seconds: float
 ) -> Figure:
-    """Lets as many clients work; `connect(thread)` gives what each repeats, and its count."""
+    """Runs `threads` clients; `connect(thread)` returns what each repeats, and its count."""
     waits: list[list[float]] = [[] for _ in range(threads)]
     counts = [0] * threads
     calls = [connect(thread) for thread in range(threads)]
@@ -209,14 +209,14 @@ def _table(
     return figures
 
 
-# --- jobs, beside the queues that people have ----------------------------------------------------
+# --- jobs, compared with other queues -----------------------------------------------------------
 
 
 WORK = "time.time"  # the job that RQ runs
 
 
 def _rq(port: int, count: int) -> tuple[float, float]:
-    """RQ's enqueued and completed jobs for each second, 8 threads and one worker."""
+    """Returns the jobs that RQ enqueues and completes per second, with 8 threads and one worker."""
     from rq import Queue, SimpleWorker
 
     def connect(thread: int) -> Callable[[int], int]:
@@ -235,7 +235,7 @@ def _rq(port: int, count: int) -> tuple[float, float]:
 
 
 def _huey(port: int, count: int) -> tuple[float, float]:
-    """Huey's enqueued and executed tasks for each second, one thread."""
+    """Returns the tasks that Huey enqueues and executes per second, with one thread."""
     from huey import RedisHuey
 
     queue = RedisHuey("bench", port=port, protocol=2)
@@ -250,7 +250,7 @@ def _huey(port: int, count: int) -> tuple[float, float]:
 
 
 def _completed(port: int, count: int) -> float:
-    """Jobs that 8 clients pop and complete for each second."""
+    """Returns the jobs that 8 clients pop and complete per second."""
     client = redis.Redis(port=port)
     jobs = [{"queue": "done", "id": f"d{number}"} for number in range(count)]
     client.execute_command("JOBS.PUT_MANY", _payload(jobs=jobs))
@@ -275,7 +275,7 @@ def _completed(port: int, count: int) -> float:
 
 
 def _client_costs(port: int, rounds: int) -> dict[str, float]:
-    """Seconds of CPU for each call, by the way it is made."""
+    """Returns the CPU seconds of each call, by the way it is made."""
     url = f"holdfast://127.0.0.1:{port}"
     with (
         holdfast.connect(url) as client,
@@ -306,7 +306,7 @@ def _client_costs(port: int, rounds: int) -> dict[str, float]:
 
 
 def _bare_call(port: int) -> Callable[[], int]:
-    """The least that any client in Python can do."""
+    """Makes a call with the least work that any client in Python needs."""
     connection = socket.create_connection(("127.0.0.1", port))
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     reader = hiredis.Reader()
@@ -324,7 +324,7 @@ def _bare_call(port: int) -> Callable[[], int]:
 
 
 def _report_costs(costs: dict[str, float]) -> None:
-    report("What a call costs the client, CPU time", costs, beside="a bare socket and hiredis")
+    report("What a call costs the client, CPU time", costs, baseline="a bare socket and hiredis")
     bare = costs["a bare socket and hiredis"] * 1e6
     reason = f"a bare socket and hiredis take {bare:.0f}, most of it in the operating system"
     ours = costs["holdfast.connect"] * 1e6
@@ -395,22 +395,22 @@ def main(quick: bool) -> None:
     for threads in CONNECTIONS:
         ratio = ours[f"ENTITIES.GET {threads}"].per_second / plain[f"GET {threads}"].per_second
         reach(
-            f"a read beside valkey's GET, {threads} clients",
+            f"a read vs valkey's GET, {threads} clients",
             ratio,
             0.6,
             at_most=False,
             reason=REASON,
         )
     ratio = ours["JOBS.PUT 64"].per_second / synced["SET 64"].per_second
-    reach("a synced write beside valkey's SET, 64 clients", ratio, 0.6, at_most=False)
+    reach("a synced write vs valkey's SET, 64 clients", ratio, 0.6, at_most=False)
     reach(
-        "jobs enqueued beside RQ",
+        "jobs enqueued vs RQ",
         ours["JOBS.PUT 8"].per_second / rq[0],
         3,
         at_most=False,
         reason=REASON,
     )
-    reach("jobs completed beside RQ", done / rq[1], 5, at_most=False)
+    reach("jobs completed vs RQ", done / rq[1], 5, at_most=False)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The servers that the benchmarks of the network start, and stop when they end."""
+"""Starts the servers that network benchmarks need, and stops them at the end."""
 
 import os
 import shutil

@@ -2,11 +2,11 @@
 
 Run: python -m benchmarks.tables [--quick]
 
-sqlite3 (WAL, synchronous FULL) is asked twice: for bare tuples, beside which the targets are
-measured, and for the same dicts with UUIDs that a table gives. The module from npm runs in a Node
-process of its own and is asked in-process there; it has neither batches nor (since its version 1)
-secondary indexes, so a batch there is 100 puts at once. It is installed into a folder for temporary
-files; HOLDFAST_BENCH_RESTBASE names another one that has it.
+sqlite3 (WAL, synchronous FULL) is measured twice: with bare tuples, to which the targets refer, and
+with the same dicts with UUIDs that a table returns. The module from npm runs in a Node process of
+its own and is timed there; it has neither batches nor (since its version 1) secondary indexes, so a
+batch there is 100 puts at once. It is installed into a temporary folder; HOLDFAST_BENCH_RESTBASE
+names another folder that has it.
 """
 
 import json
@@ -54,7 +54,7 @@ INDEXED = {
 }  # fmt: skip
 REASON = "sqlite3 does it in C; here some 700 bytecodes decode the row and check its expiry"
 NAMES = ("name", "property", "tid", "length", "value")
-Make = Callable[[tuple[Any, ...]], Any] | None  # what is made of a row; None: the bare tuple
+Make = Callable[[tuple[Any, ...]], Any] | None  # makes the result of a row; None: the bare tuple
 SELECT = f"select {', '.join(NAMES)} from"
 
 
@@ -69,7 +69,7 @@ def main(quick: bool) -> None:
 
 
 def measure(path: Path, rows: int, rounds: int) -> dict[str, float]:
-    """Seconds of each line, for holdfast and sqlite3, in a store of `rows` rows."""
+    """Returns the seconds of each line, for holdfast and sqlite3, in a store of `rows` rows."""
     path.mkdir()
     with holdfast.open(path / "holdfast") as store, lmdb.open(str(path / "raw")) as raw:
         db = open_sqlite(path / "sqlite.db")
@@ -77,11 +77,11 @@ def measure(path: Path, rows: int, rounds: int) -> dict[str, float]:
         figures: dict[str, float] = {}
         for line, contenders in lines(store, db, raw, rows).items():
             found = least_seconds_each(contenders, rounds=rounds)
-            beside = "sqlite3" if "sqlite3" in found else "holdfast"
+            baseline = "sqlite3" if "sqlite3" in found else "holdfast"
             report(
                 f"{line}, {rows:,} rows",
                 found,
-                beside=beside,
+                baseline=baseline,
                 durability="fsync before each reply",
             )
             figures |= {f"{line}: {name}": seconds for name, seconds in found.items()}
@@ -248,7 +248,7 @@ def raw_put(env: Any, number: int) -> None:
 
 
 def least_seconds_each(contenders: dict[str, Contender], *, rounds: int) -> dict[str, float]:
-    """The least of all rounds: what others on the machine add to it is no property of ours."""
+    """Returns the least of all rounds, because other programs can only add to it."""
     figures = dict.fromkeys(contenders, float("inf"))
     for _ in range(rounds):
         for name, contender in contenders.items():
@@ -302,7 +302,7 @@ def reads(
 
 
 def measure_restbase(path: Path, budget_ms: int, quick: bool) -> tuple[dict[str, float], str]:
-    """Seconds of each line, or the reason why there are none."""
+    """Returns the seconds of each line, or the reason why there are none."""
     folder, reason = restbase_folder(quick)
     if folder is None:
         return {}, reason
@@ -313,7 +313,7 @@ def measure_restbase(path: Path, budget_ms: int, quick: bool) -> tuple[dict[str,
     if done.returncode:
         return {}, f"it failed: {done.stderr.strip().splitlines()[-1:]}"
     figures = {name: us / 1e6 for name, us in json.loads(done.stdout).items()}
-    report("restbase-mod-table-sqlite 1.2.1", figures, beside="latest")
+    report("restbase-mod-table-sqlite 1.2.1", figures, baseline="latest")
     return figures, ""
 
 
@@ -331,7 +331,7 @@ def restbase_folder(quick: bool) -> tuple[Path | None, str]:
         "name": "bench",
         "version": "1.0.0",
         "dependencies": {"restbase-mod-table-sqlite": "1.2.1"},
-        "overrides": {"sqlite3": "5.1.7"},  # the one that it names does not build on today's Node
+        "overrides": {"sqlite3": "5.1.7"},  # what it requires does not build on today's Node
         "allowScripts": {"sqlite3": True},
     }
     (folder / "package.json").write_text(json.dumps(package))
@@ -356,14 +356,14 @@ def print_reach(
     for line in (*READ_LINES, BATCH_LINE):
         ratio = small[f"{line}: sqlite3"] / small[f"{line}: holdfast"]
         reach(f"{line}, as fast as sqlite3", ratio, 0.6, at_most=False, reason=REASON)
-    beside = {
+    baseline = {
         "put": "put",
         "put from 16 threads, each": "batch",
         BATCH_LINE: "batch",
         READ_LINES[0]: "latest",
         READ_LINES[1]: "range",
     }
-    for line, theirs in beside.items():
+    for line, theirs in baseline.items():
         if restbase:
             ratio = restbase[theirs] / small[f"{line}: holdfast"]
             reach(f"{line}, as fast as restbase-mod-table-sqlite", ratio, 5, at_most=False)
@@ -372,7 +372,7 @@ def print_reach(
     for line in (*READ_LINES, "put", BATCH_LINE):
         if large:
             ratio = large[f"{line}: holdfast"] / small[f"{line}: holdfast"]
-            reach(f"{line}, {MANY_ROWS:,} rows beside {ROWS:,}", ratio, 1.5, at_most=True)
+            reach(f"{line}, {MANY_ROWS:,} rows vs {ROWS:,}", ratio, 1.5, at_most=True)
 
 
 if __name__ == "__main__":

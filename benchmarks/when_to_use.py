@@ -1,4 +1,4 @@
-"""docs/why/when-to-use.md, whose figures are those of a run.
+"""Fills in the figures of docs/why/when-to-use.md from a run.
 
 The text is benchmarks/when_to_use.txt. `python -m benchmarks.page` writes the page.
 """
@@ -21,8 +21,8 @@ QUEUES: Final = {
     "procrastinate": "procrastinate, on PostgreSQL",
     "PgQueuer": "PgQueuer, on PostgreSQL",
 }
-_ENTITY: Final = "an entity beside GET, "
-_SET: Final = "a synced job put beside SET, "
+_ENTITY: Final = "an entity vs GET, "
+_SET: Final = "a synced job put vs SET, "
 
 
 def when_to_use(books: Sequence[Book]) -> str:
@@ -48,14 +48,14 @@ class _Run:
         line = self.line(book, table, name)
         return NOT_MEASURED if line is None else f"{line.microseconds:,.0f}"
 
-    def ratio(self, book: str, table: str, name: str, beside: str) -> str:
-        """Returns how many times as long `name` takes as `beside`."""
-        ours, theirs = self.line(book, table, name), self.line(book, table, beside)
+    def ratio(self, book: str, table: str, name: str, baseline: str) -> str:
+        """Returns how many times as long `name` takes as `baseline`."""
+        ours, theirs = self.line(book, table, name), self.line(book, table, baseline)
         if ours is None or theirs is None:
             return NOT_MEASURED
         return f"{ours.microseconds / theirs.microseconds:.1f}"
 
-    def beside_valkey(self, table: str) -> str:
+    def vs_valkey(self, table: str) -> str:
         return self.ratio("server", table, "Holdfast", "Valkey")
 
 
@@ -64,12 +64,12 @@ def _figures(run: _Run) -> dict[str, str]:
     row, rows = "latest revision, 10,000 rows", "put in batches of 100 with an index, each"
     hits = "a hit, 1 thread"
     clients = ("1 connection", "8 connections", "32 connections", "64 connections")
-    ratios = [run.beside_valkey(f"{_ENTITY}{each}") for each in clients]
+    ratios = [run.vs_valkey(f"{_ENTITY}{each}") for each in clients]
     low, *_, high = sorted(ratios, key=lambda ratio: (len(ratio), ratio))  # as numbers sort
     return {
         "jobs": _jobs(run),
-        "pgqueuer_completes": run.figure("beside", completed, "PgQueuer"),
-        "holdfast_completes": run.figure("beside", completed, "Holdfast"),
+        "pgqueuer_completes": run.figure("alternatives", completed, "PgQueuer"),
+        "holdfast_completes": run.figure("alternatives", completed, "Holdfast"),
         "row_ratio": run.ratio("tables", row, "holdfast", "sqlite3"),
         "indexed_ratio": run.ratio("tables", f"{rows}, 10,000 rows", "holdfast", "sqlite3"),
         "put_16": run.figure("tables", "put from 16 threads, each, 10,000 rows", "holdfast"),
@@ -79,8 +79,8 @@ def _figures(run: _Run) -> dict[str, str]:
         "sqlalchemy_get": run.figure("entities", "get", "SQLAlchemy"),
         "entity_low": low,
         "entity_high": high,
-        "set_1": run.beside_valkey(f"{_SET}1 connection"),
-        "set_64": run.beside_valkey(f"{_SET}64 connections"),
+        "set_1": run.vs_valkey(f"{_SET}1 connection"),
+        "set_64": run.vs_valkey(f"{_SET}64 connections"),
         "limit_here": run.figure("metrics", hits, "estimate, interval"),
         "limit_redis": run.figure("metrics", hits, "limits on redis, sliding window"),
     }
@@ -90,8 +90,8 @@ def _jobs(run: _Run) -> str:
     """Returns the table of job queues."""
     rows = ["| | µs, enqueued | µs, from put to done | durability |", "|---|---|---|---|"]
     for name, shown in QUEUES.items():
-        enqueued = run.figure("beside", "A job, enqueued, 8 clients", name)
-        done = run.figure("beside", "A job from put to done, 8 clients", name)
-        line = run.line("beside", "A job, enqueued, 8 clients", name)
+        enqueued = run.figure("alternatives", "A job, enqueued, 8 clients", name)
+        done = run.figure("alternatives", "A job from put to done, 8 clients", name)
+        line = run.line("alternatives", "A job, enqueued, 8 clients", name)
         rows.append(f"| {shown} | {enqueued} | {done} | {line.durability if line else ''} |")
     return "\n".join(rows)

@@ -18,7 +18,14 @@ from pathlib import Path
 from typing import Any
 
 import holdfast
-from benchmarks.beside import EVERY_SECOND, INTERVAL, SYNCED, holdfast_server, in_rounds, seconds
+from benchmarks.alternatives import (
+    EVERY_SECOND,
+    INTERVAL,
+    SYNCED,
+    holdfast_server,
+    in_rounds,
+    seconds,
+)
 from benchmarks.environments import SCRIPTS, Peer
 from benchmarks.rounds import fact, reach, report, run_benchmark
 from holdfast.tasks import Tasks, Worker
@@ -36,7 +43,7 @@ ON_REDIS = [
     Peer("RQ", "workers_rq", ("rq", "redis")),
     Peer("Celery", "workers_celery", ("celery[redis]",)),
 ]
-# At least so many times the jobs per second of each, by the worker named first.
+# The worker named first should run at least this many times the jobs of the second.
 WANTED = [
     (DURABLE.name, PREFETCHING.name, 3),
     (DURABLE.name, "RQ", 5),
@@ -61,7 +68,7 @@ def main(quick: bool) -> None:
     for ours, theirs, wanted in WANTED:
         if theirs in drained:
             ratio = drained[theirs] / drained[ours]
-            reach(f"tasks drained, {ours} beside {theirs}", ratio, wanted, at_most=False)
+            reach(f"tasks drained, {ours} vs {theirs}", ratio, wanted, at_most=False)
     for where, limit in (("same process", 3), ("other process", 10), ("over the network", 10)):
         what = f"from put to start in ms, idle worker, {where}"
         reach(what, latencies[where] * 1e3, limit, at_most=True)
@@ -70,7 +77,7 @@ def main(quick: bool) -> None:
 
 
 def run_drains(folder: Path, count: int, rounds: int) -> dict[str, float]:
-    """Seconds for each task, by worker program."""
+    """Returns the seconds of each task, by worker program."""
     with ValkeyServer.started(appendonly="yes", appendfsync="everysec") as redis:
         url = redis.url.partition("?")[0].replace("valkey://", "redis://")
         fresh = iter(range(1_000))
@@ -91,14 +98,14 @@ def run_drains(folder: Path, count: int, rounds: int) -> dict[str, float]:
     report(
         "A task that does nothing, drained by one process",
         drained,
-        beside=DURABLE.name,
+        baseline=DURABLE.name,
         durability={**kept, "": EVERY_SECOND},
     )
     return drained
 
 
 def run_idle(folder: Path, count: int, idle: float) -> tuple[dict[str, float], float, float]:
-    """The latencies of idle workers; memory in MiB and use of a core in % of one."""
+    """Measures the latency of idle workers, their memory in MiB and their use of a core in %."""
     latencies = {}
     with holdfast.open(folder / "same") as store, Worker(store, tasks, threads=THREADS):
         latencies["same process"] = latency(store, count)
@@ -114,15 +121,15 @@ def run_idle(folder: Path, count: int, idle: float) -> tuple[dict[str, float], f
     ):
         latencies["over the network"] = latency(client, count)
     title = "From put to start, idle worker, durable"
-    report(title, latencies, beside="same process", durability=SYNCED)
+    report(title, latencies, baseline="same process", durability=SYNCED)
     fact(f"memory of a worker with {THREADS} threads", f"{memory:.0f} MiB")
     fact("an idle worker's use of a core", f"{used:.2f} %")
     return latencies, memory, used
 
 
 def latency(where: Any, count: int) -> float:
-    """The median of the seconds from the call of put to the start of the task."""
-    started.put(where).result(timeout=60)  # the worker is there
+    """Returns the median of the seconds from the call of put to the start of the task."""
+    started.put(where).result(timeout=60)  # the worker has started
     found: list[float] = []
     for _ in range(count):
         time.sleep(0.02)  # so that the worker waits again
@@ -133,7 +140,7 @@ def latency(where: Any, count: int) -> float:
 
 @contextmanager
 def worker_program(*where: str) -> Iterator[int]:
-    """The process id of a `holdfast worker`."""
+    """Yields the process id of a `holdfast worker`."""
     command = [sys.executable, "-m", "holdfast", "worker", "workers_holdfast:tasks", *where]
     command += ["--threads", str(THREADS), "--path", str(SCRIPTS)]
     quiet = subprocess.DEVNULL

@@ -1,11 +1,11 @@
-"""How many durable steps of workflows per second, beside DBOS on sqlite3 and on PostgreSQL?
+"""How many durable workflow steps run per second, compared with DBOS?
 
 Run: python -m benchmarks.workflows [--quick]
 
 A step doubles a number; its result is on the disk before the next one begins. Workflows of 50 steps
-run one after the other, and eight at a time. Both sides sync each commit: DBOS as it comes, on a
+run one after the other, and eight at a time. Both sides sync each commit: DBOS by default, on a
 sqlite3 file and on a PostgreSQL server; Holdfast on a folder and on the same server. DBOS runs in
-an environment of its own, under .peers/, and is left out with the reason if it can't be installed.
+an environment of its own, under .peers/; if it can't be installed, it is left out with the reason.
 """
 
 import tempfile
@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
-from benchmarks.beside import SYNCED, Figures, fresh_database, in_rounds, seconds
+from benchmarks.alternatives import SYNCED, Figures, fresh_database, in_rounds, seconds
 from benchmarks.environments import Peer
 from benchmarks.rounds import reach, report, run_benchmark
 from tests.servers import PostgresServer
@@ -42,18 +42,18 @@ def main(quick: bool) -> None:
 def show(figures: Figures) -> None:
     for phase, title in (("alone", "one workflow"), ("crowd", "eight workflows at once")):
         each = seconds(figures, phase)
-        report(f"A durable step, {title}", each, beside=ON_FOLDER.name, durability=SYNCED)
+        report(f"A durable step, {title}", each, baseline=ON_FOLDER.name, durability=SYNCED)
     ours = figures[ON_FOLDER.name]
     costs = {name: 1 / ours[phase] for phase, name in (("complete", "complete"), ("alone", "step"))}
-    report("A step and a job's `complete`", costs, beside="complete", durability=SYNCED)
+    report("A step and a job's `complete`", costs, baseline="complete", durability=SYNCED)
     print("\nReach")
     for our, their in ((ON_FOLDER, DBOS_ON_SQLITE), (ON_POSTGRES, DBOS_ON_POSTGRES)):
         if their.name not in figures:
             continue
         for phase in ("alone", "crowd"):
             ratio = figures[our.name][phase] / figures[their.name][phase]
-            reach(f"durable steps, {phase}, beside {their.name}", ratio, 3, at_most=False)
-    reach("a step beside a job's `complete`", costs["step"] / costs["complete"], 1.3, at_most=True)
+            reach(f"durable steps, {phase}, vs {their.name}", ratio, 3, at_most=False)
+    reach("a step vs a job's `complete`", costs["step"] / costs["complete"], 1.3, at_most=True)
 
 
 def fresh_file(folder: Path) -> str:

@@ -1,4 +1,4 @@
-"""Serves an application on a free port, as the examples of web frameworks need it, and asks it."""
+"""Serves the applications of the web framework examples on a free port, and sends requests."""
 
 import json
 import socket
@@ -30,7 +30,7 @@ def ask(url: str, data: Any = None) -> Answer:
 
 @contextmanager
 def serving_asgi(app: Any) -> Iterator[str]:
-    """Serves an ASGI application with uvicorn; gives its address."""
+    """Serves an ASGI application with uvicorn, and yields its address."""
     import uvicorn
 
     with socket.create_server(("127.0.0.1", 0)) as listening:
@@ -46,7 +46,7 @@ def serving_asgi(app: Any) -> Iterator[str]:
 
 @contextmanager
 def serving_wsgi(app: Any) -> Iterator[str]:
-    """Serves a WSGI application with werkzeug, a thread for each request; gives its address."""
+    """Serves a WSGI application with werkzeug, a thread per request, and yields its address."""
     from werkzeug.serving import WSGIRequestHandler, make_server
 
     class Quiet(WSGIRequestHandler):

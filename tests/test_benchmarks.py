@@ -20,8 +20,8 @@ RUN = Results(
             question="What does it cost?",
             tables=[Table("a put", "raw", [Line("raw", 2.0), Line("ours <&>", 3.0, "fsync")])],
             targets=[
-                Target("put beside raw", 1.5, 1.6, at_most=True),
-                Target("threads beside one", 4.0, 6.0, at_most=False),
+                Target("put vs raw", 1.5, 1.6, at_most=True),
+                Target("threads vs one", 4.0, 6.0, at_most=False),
             ],
             facts={"memory": "40 MiB"},
             skipped={"memcached": "it is not installed"},
@@ -33,7 +33,7 @@ RUN = Results(
 def test_missed_targets_are_listed_before_those_that_are_reached() -> None:
     text = page(RUN)
 
-    missed, reached = text.index("threads beside one"), text.index("put beside raw")
+    missed, reached = text.index("threads vs one"), text.index("put vs raw")
     assert text.index("## What we miss") < missed < text.index("## What we reach") < reached
 
 

@@ -1,4 +1,4 @@
-"""The commands of this project: `python -m examples.django_shop.manage holdfast_worker`."""
+"""Runs the commands of this project: `python -m examples.django_shop.manage holdfast_worker`."""
 
 import os
 import sys

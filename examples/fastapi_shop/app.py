@@ -30,7 +30,7 @@ def send_receipt(number: int, customer: str) -> str:
 @app.post("/orders", dependencies=[data.rate_limit({"orders": "3/hour"})])
 @data.transactional
 def place(tx: Tx, order: Order) -> dict[str, str]:
-    """One transaction, committed before the answer is sent; an error undoes all of it."""
+    """Places an order in one transaction, committed before the answer is sent; errors undo it."""
     receipt = send_receipt.options(id=f"receipt-{order.number}").put(
         tx, order.number, order.customer
     )

@@ -27,7 +27,7 @@ class Feed:
         self._send("follow", author=author, reader=reader)
 
     def post(self, author: str, text: str, *tags: str) -> None:
-        """One event; it is in all feeds when this returns."""
+        """Sends one event; the post is in all feeds when this returns."""
         self._send("post", author=author, text=text, tags=list(tags))
 
     def like(self, reader: str, author: str, text: str) -> None:

@@ -21,7 +21,7 @@ def send_receipt(number: int, customer: str) -> str:
 @app.post("/orders")
 @data.rate_limit({"orders": "3/hour"})
 def place() -> tuple[dict[str, str], int]:
-    """The transaction of the request is committed before the answer; an error undoes it."""
+    """Places an order in the request's transaction, committed before the answer is sent."""
     order: dict[str, Any] = request.get_json()
     receipt = send_receipt.options(id=f"receipt-{order['number']}").put(
         data.tx, order["number"], order["customer"]
@@ -39,7 +39,7 @@ def receipt(id: str) -> dict[str, str]:
 @app.post("/wishes/<item>")
 @data.transactional
 def wish(tx: Tx, item: str) -> dict[str, str]:
-    """Like `data.tx`, as a function that may run again if others write at the same time."""
+    """Records a wish in a transaction of its own, which runs again after a conflict."""
     tx.jobs.put("wishes", id=f"wish-{item}")
     tx.jobs.put("catalogue", id=f"find-{item}")
     return {"wished": item}

@@ -16,7 +16,7 @@ def charge_card(order: str) -> str:
 
 
 def mark_paid(tx: Tx, order: str) -> None:
-    """This and the memory of the step are one commit: it happens exactly once."""
+    """Counts the payment, in one commit with the result of the step: exactly once."""
     tx.metrics.incr("paid")
 
 
@@ -38,7 +38,7 @@ def fulfil(run: Run, order: str) -> str:
 
 
 def prepare(store: holdfast.Store) -> None:
-    """Metrics; to do it again changes nothing."""
+    """Defines the metrics; repeating it changes nothing."""
     store.metrics.define({"paid": {"lifetime": True}})
 
 

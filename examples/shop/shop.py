@@ -25,21 +25,21 @@ def send_receipt(run: Run, number: str) -> None:
 
 @tasks.task
 def give_points(tx: Tx, number: str) -> None:
-    """Gives a point. This and the completion of its job are one commit: it happens once."""
+    """Gives a point, in one commit with the completion of its job: exactly once."""
     order = tx.entities.get_one(Order, f"{number}|")
     assert order is not None  # it was put together with its job
     tx.metrics.incr("points", [order.customer])
 
 
 def prepare(store: holdfast.Store) -> None:
-    """Tables and event handlers; to do it again changes nothing."""
+    """Deploys tables and event handlers; repeating it changes nothing."""
     store.entities.deploy(schema_yaml(Order))
     store.events.deploy({"order": [{"targets": ["['bestsellers']"], "count_frequency": "item"}]})
     store.metrics.define({"points": {"lifetime": True}})
 
 
 def place(tx: holdfast.Tx, order: Order) -> None:
-    """All that an order is. If any line of this raises, none of them ever happened."""
+    """Places an order. If any line of this raises, nothing of it is stored."""
     tx.metrics.limiter(ORDERS_OF).require("orders_of", [order.customer])
     tx.entities.put(order)
     send_receipt.options(id=f"receipt-{order.number}").put(tx, order.number)

@@ -21,7 +21,7 @@ def send_receipt(number: int) -> str:
 
 @data.transactional
 def place(request: Request, tx: Tx) -> JSONResponse:
-    """One transaction, committed before the answer is sent; an error undoes all of it."""
+    """Places an order in one transaction, committed before the answer is sent; errors undo it."""
     number = int(request.path_params["number"])
     receipt = send_receipt.options(id=f"receipt-{number}").put(tx, number)
     return JSONResponse({"receipt": receipt.id})

@@ -29,19 +29,19 @@ PAGES = {
 
 
 class Wiki:
-    """Pages in a store. Every save is a revision, and the newest three are kept for good."""
+    """Pages in a store. Every save is a revision, and the newest three are kept."""
 
     def __init__(self, store: holdfast.Store) -> None:
         self._tables = store.tables
         self._tables.create(PAGES)
 
     def read(self, title: str) -> dict[str, Any]:
-        """The newest revision."""
+        """Returns the newest revision."""
         [page] = self._tables.get("pages", {"title": title}, limit=1).items
         return page
 
     def save(self, title: str, body: str, author: str, *, edits: int = 0) -> bool:
-        """Adds a revision, unless someone saved one since there were `edits` of them."""
+        """Adds a revision, unless the page has had more than `edits` edits meanwhile."""
         page = {"title": title, "body": body, "author": author, "edits": edits + 1}
         return self._tables.put("pages", page, if_={"edits": edits or None}).applied
 
@@ -50,7 +50,7 @@ class Wiki:
         return [f"{row['author']}: {row['body']}" for row in rows]
 
     def pages_of(self, author: str) -> list[str]:
-        """Titles of the pages whose newest revision is this author's."""
+        """Returns the titles of the pages whose newest revision is this author's."""
         found = self._tables.get("pages", {"author": author}, index="by_author").items
         return [row["title"] for row in found]
 

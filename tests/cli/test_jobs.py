@@ -52,7 +52,7 @@ def test_an_unknown_command_is_answered_with_the_nearest_or_with_all(command: Co
     far = command("jobs", "queues")
 
     assert "There is no command 'lst'. Did you mean 'list'?" in near.err
-    assert "There is no command 'queues'. There are cancel, import, list, move" in far.err
+    assert "There is no command 'queues'. The commands are cancel, import, list, move" in far.err
 
 
 def test_lists_are_tables_for_people(command: Command, emails: holdfast.Store) -> None:

@@ -109,8 +109,9 @@ class CheckAndBackupOperations:
     def backup_remove(self, name: str) -> bool:
         """Removes a backup that was made for a download; returns whether it existed.
 
-        Its name begins with `download-`. Others can't be removed over the network, so that nobody
-        who has an administrator's token can remove all backups. Deletes the files and no key.
+        Its name begins with `download-`. Others can't be removed over the network, so that someone
+        who has stolen an administrator's token can't remove all backups. Deletes the files and no
+        key.
         """
         if not name.startswith(DOWNLOAD):
             raise Forbidden(
@@ -179,7 +180,7 @@ class CheckAndBackupOperations:
         return [self._with_progress(each) for each in self._store.maintenance.all()]
 
     def _with_progress(self, record: Maintenance) -> Maintenance:
-        """Returns a backup that runs with the size of its copy, which then is read back."""
+        """Returns the record of a running backup with the size of its copy so far."""
         if record.kind != "backup" or record.state != "running":
             return record
         size = size_of(Path(record.target))
@@ -193,7 +194,7 @@ class CheckAndBackupOperations:
 
 
 def size_of(folder: Path) -> int:
-    """Returns how many bytes the files of a folder have; those of one that does not exist, none."""
+    """Returns how many bytes the files of a folder have; 0 if it does not exist."""
     try:
         return sum(each.stat().st_size for each in folder.iterdir())
     except FileNotFoundError:

@@ -73,7 +73,7 @@ def _problems(reader: Reader, key: bytes, value: bytes, check: KeyCheck | None) 
         return list(check(reader, key, value))
     except (Conflict, StoreClosed, StoreUnreachable):
         raise  # these are about the connection to the store, not about the key
-    except Exception as error:  # whatever a damaged record makes of a decoder
+    except Exception as error:  # a damaged record can make a decoder raise anything
         where = describe(key[len(reader.space) :])
         return [f"{where} can't be read: {type(error).__name__}: {error}"]
 

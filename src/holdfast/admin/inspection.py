@@ -1,4 +1,4 @@
-"""Stored keys as people read and write them: a layer, the kind of key, then its other parts."""
+"""Shows stored keys in a readable form: a layer, the kind of key, then its other parts."""
 
 import ast
 from typing import Any, Final

@@ -21,7 +21,7 @@ from holdfast.limits import (
 
 
 class MaintenanceRun:
-    """One check or backup that runs: its record, and whether it has been asked to stop."""
+    """One check or backup that runs: its record, and whether it should stop."""
 
     def __init__(self, record: Maintenance) -> None:
         self.record = record

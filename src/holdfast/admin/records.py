@@ -21,8 +21,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     queues: list[QueueCounts]
     events: list[str]  # names of the schemas in force
     metrics: list[str]  # names of the defined metrics
-    building: dict[str, tuple[int, int]] = {}  # indexes of entities: how many of how many are in
-    defined_metrics: "list[DefinedMetric]" = []  # the same metrics, with what they are
+    building: dict[str, tuple[int, int]] = {}  # indexes: entities that are indexed, of how many
+    defined_metrics: "list[DefinedMetric]" = []  # the same metrics, with their types
     failed: "list[FailedGroup]" = []  # jobs that failed, by group, at most a few
 
 
@@ -52,7 +52,7 @@ class SpaceList(msgspec.Struct, frozen=True, kw_only=True):
 class CheckStep(msgspec.Struct, frozen=True, kw_only=True):
     """A part of a check. Pass `next` as `after` for the next part; None: this was the last."""
 
-    checked: int  # keys that were looked at
+    checked: int  # keys that were checked
     problems: list[str]  # a sentence each
     done: float = 1.0  # roughly how much of the space has been seen, from 0 to 1
     next: str | None = None

@@ -85,7 +85,7 @@ class CommandGroup(click.Group):
             from holdfast.error_text import nearest
 
             near = nearest(args[0], known)
-            more = f"Did you mean {near!r}?" if near else f"There are {', '.join(known)}."
+            more = f"Did you mean {near!r}?" if near else f"The commands are {', '.join(known)}."
             ctx.fail(f"There is no command {args[0]!r}. {more}")
         return super().resolve_command(ctx, args)
 

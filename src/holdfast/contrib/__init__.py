@@ -1,6 +1,6 @@
-"""Connections to other packages, each loaded when it is imported and with its own extra.
+"""Integrations with other packages, each with its own extra.
 
-`contrib.fastapi`, `contrib.starlette` and `contrib.flask` have a store for a web application,
-`contrib.django` for a Django project;
+`contrib.fastapi`, `contrib.starlette` and `contrib.flask` add a store to a web application,
+`contrib.django` to a Django project;
 `contrib.opentelemetry` traces the runs of tasks, `contrib.sentry` reports their exceptions.
 """

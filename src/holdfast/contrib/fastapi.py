@@ -7,8 +7,8 @@
     @data.transactional
     def place(tx: Tx, order: Order) -> Receipt: ...
 
-The store is opened when the application starts, and closed when it ends, with a worker for the
-tasks beside it.
+The store is opened when the application starts, and closed when it ends. A worker inside the
+application runs the tasks.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping

@@ -7,7 +7,8 @@
     def place() -> str:
         return data.tx.jobs.put("emails")  # committed before the answer is sent
 
-The store is opened by the first request of each process, with a worker for the tasks beside it.
+The store is opened by the first request of each process. A worker inside the process runs the
+tasks.
 """
 
 import atexit
@@ -46,9 +47,9 @@ _TRANSACTION = "_holdfast_transaction"  # in `g`: the transaction of this reques
 class AppStore(app_store.AppStore):
     """The store of a Flask application, and a worker for its tasks.
 
-    The first use in a process opens the store, so a server may fork its workers before. `options`
-    are those of `holdfast.open`. With `tasks`, a worker of `threads` threads runs inside the
-    application.
+    The first use in a process opens the store, so a server may fork its workers before that.
+    `options` are those of `holdfast.open`. With `tasks`, a worker of `threads` threads runs inside
+    the application.
     """
 
     def __init__(
@@ -98,8 +99,8 @@ class AppStore(app_store.AppStore):
 
         It is committed before the answer is sent, unless that is an error (a status of 400 or
         more): then nothing is written. Other writers of the store wait for it from its first use
-        on, so use it late and end soon; `transactional` holds it for less time. On engines of
-        several machines the commit may raise `Conflict`.
+        on, so use it late and end soon; `transactional` holds it for less time. On PostgreSQL and
+        Valkey the commit may raise `Conflict`.
         """
         if not has_request_context():
             raise BadInput(

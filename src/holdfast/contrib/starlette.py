@@ -3,8 +3,8 @@
     data = AppStore("data", tasks=tasks)
     app = Starlette(routes=..., lifespan=data.lifespan)
 
-The store is opened when the application starts, and closed when it ends, with a worker for the
-tasks beside it.
+The store is opened when the application starts, and closed when it ends. A worker inside the
+application runs the tasks.
 """
 
 import asyncio

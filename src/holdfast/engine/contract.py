@@ -1,8 +1,8 @@
-"""The contract of every engine, and all that the rest of Holdfast knows about engines.
+"""The contract of every engine: the rest of Holdfast knows engines only by this module.
 
 An engine is an ordered map from bytes to bytes with serializable, durable transactions. It sees
 bytes and knows no layer. A *space* is a key prefix: a transaction names the space that it runs in
-and writes only below it, so that an engine of many machines can keep a space together. The empty
+and writes only below it, so that an engine on several machines can keep a space together. The empty
 prefix is the whole store.
 """
 
@@ -65,7 +65,7 @@ class Reader(Protocol):
     ) -> Iterator[tuple[bytes, bytes]]:
         """Yields the pairs with begin <= key < end in the order of the keys' bytes, or in reverse.
 
-        Writes of the same transaction inside the range are seen if they lie ahead of the pair that
+        Writes of the same transaction inside the range are seen if they come after the pair that
         was yielded last.
         """
         ...
@@ -78,7 +78,7 @@ class Transaction(Reader, Protocol):
         """Sets the value of a key."""
 
     def put_all(self, pairs: dict[bytes, bytes], *, checked: bool = False) -> None:
-        """Puts every pair, in less time than a `put` for each takes.
+        """Puts every pair, faster than one `put` for each.
 
         With `checked` the caller guarantees what `put` would check: keys and values are bytes, of
         a few kilobytes at most, and every key begins with the space.
@@ -86,21 +86,21 @@ class Transaction(Reader, Protocol):
         ...
 
     def delete(self, key: bytes) -> None:
-        """Deletes a key; one that does not exist is no error."""
+        """Deletes a key, which need not exist."""
 
     def clear(self, begin: bytes, end: bytes) -> None:
         """Deletes every key with begin <= key < end."""
         ...
 
     def add(self, key: bytes, delta: int) -> None:
-        """Adds to the counter at `key`, which begins at 0; never a cause of conflict.
+        """Adds to the counter at `key`, which begins at 0; never causes a conflict.
 
         The stored value is read with `read_counter`.
         """
         ...
 
     def after_commit(self, notice: Notice) -> None:
-        """Publishes `notice` if, and once, the commit has succeeded."""
+        """Publishes `notice` after the commit, if that succeeds."""
         ...
 
     def after_commit_many(self, topic_prefix: str, make: Callable[[], list[Notice]]) -> None:
@@ -129,7 +129,7 @@ class Outcome(msgspec.Struct, Generic[T], frozen=True):
 
 
 class NotBegun(Exception):
-    """Raised by a transaction that has neither read nor written anything; so may be a subclass."""
+    """Raised by a transaction, also as a subclass, before it has read or written anything."""
 
 
 class TooLong(BaseException):
@@ -186,8 +186,8 @@ class EngineSubscription(Subscription, Protocol):
     """A subscription to an engine of this process."""
 
     def watch(self) -> WriteWatch | None:
-        """Returns a watch, for the caller to close, on the file that every commit of another
-        process writes to; None if there can be none."""
+        """Returns a watch on the file that every commit of another process writes to; None if
+        there can be none. The caller closes it."""
         ...
 
     def poll_own(self) -> list[Notice]:
@@ -226,9 +226,9 @@ class Engine(Protocol):
     def view(
         self, *, space: bytes = b"", guard: Guard | None = None
     ) -> AbstractContextManager[Reader]:
-        """Opens a consistent snapshot that blocks no one and is not blocked. Keep it short: it
-        holds old pages. `guard` may refuse before anything is read or, where reading is a round
-        trip, along with the first read."""
+        """Opens a consistent snapshot that blocks no one and is not blocked. Close it soon: it
+        keeps old pages from being reused. `guard` may refuse before anything is read or, where
+        reading is a round trip, along with the first read."""
         ...
 
     def short_view(
@@ -251,7 +251,7 @@ class Engine(Protocol):
     ) -> T:
         """Runs `work` on a view and returns its result. If reads are round trips, `work` may run
         more than once, first on remembered values. `kind` names the operation. Calls of one kind
-        read alike, so an engine may prefetch what the last one read."""
+        read similar keys, so an engine may prefetch what the last one read."""
         ...
 
     def transact(
@@ -299,9 +299,9 @@ class Engine(Protocol):
         """Subscribes to notices whose topic begins with `topic_prefix`, of one space or (None) of
         all; and of these to the ones that `wanted` accepts when they are committed.
 
-        `may_want` is asked, from any thread, whether topics that begin with a text are wanted at
-        this moment: those of `after_commit_many` are not made otherwise, and where no other process
-        listens, none of them is kept.
+        `may_want` is called, from any thread, to find out whether topics that begin with a text are
+        wanted at this moment. If not, notices of `after_commit_many` are not made, and if no other
+        process listens either, such notices are not kept.
         """
         ...
 
@@ -448,8 +448,8 @@ def random_bytes(count: int) -> bytes:
     """Returns random bytes for names that a transaction chooses: ids, and positions in the key
     order.
 
-    Randomness is given, as time is: work that runs again gets the same bytes again. So it asks for
-    the same keys again, which a remote engine has fetched by then.
+    Like the time, they belong to the transaction: work that runs again gets the same bytes. So it
+    reads the same keys again, which a remote engine has fetched by then.
     """
     pool = _this_thread.pool
     if pool.repeatable is not None:
@@ -464,6 +464,6 @@ def random_bytes(count: int) -> bytes:
     return pool.random_bytes[begin:end]
 
 
-# Their former names, which engines of other packages may import.
+# Former names, which engines of other packages may import.
 Draws = RepeatableRandom
 draw = random_bytes

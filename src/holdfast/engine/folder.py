@@ -76,7 +76,7 @@ class WriteTurn:
 # it for an unknown durability and refuse the store; they would commit without the lease.
 _SHARES_THE_LOG: Final = ", shared log 3"
 _renameat2: Final = getattr(ctypes.CDLL(None), "renameat2", None)
-_AT_FDCWD: Final = -100  # names are paths
+_AT_FDCWD: Final = -100  # paths, not names in an open folder
 _RENAME_EXCHANGE: Final = 2
 
 _TRY_EXCLUSIVE: Final = fcntl.LOCK_EX | fcntl.LOCK_NB
@@ -245,7 +245,7 @@ def open_file(path: Path, flags: int = os.O_RDWR | os.O_CREAT) -> int:
 
 
 def read_small(path: Path) -> bytes:
-    """Reads a small file beside the data, up to a limit.
+    """Reads a small file of the folder, up to a limit.
 
     A file that damage has made longer is cut there, and fails its checksum.
     """

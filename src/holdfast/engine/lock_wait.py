@@ -52,8 +52,8 @@ class BlockingLocks:
     """Locks files of a store however long that takes, and logs a warning when the process that
     holds one is stopped meanwhile.
 
-    For locks that are held for less than a millisecond and asked for all the time: a thread that
-    waits for one sleeps in the kernel, which can't be told to give up.
+    For locks that are held for less than a millisecond and taken all the time. A thread that waits
+    for one sleeps in the kernel, without a timeout.
     """
 
     def __init__(self, path: Path) -> None:

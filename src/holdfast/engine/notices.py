@@ -48,7 +48,7 @@ class NoticeHub:
         self._log = log
         self._watched = watched  # every commit of another process with notices writes to one
         self._watch: FileWatch | None = None  # of the thread that follows, while there is one
-        self._poll_seconds = poll_seconds  # how often to look unwoken
+        self._poll_seconds = poll_seconds  # seconds between checks without a wake-up
         self._lock = threading.Lock()  # guards the position and the list of subscribers
         self._woken = threading.Event()
         self._subscriptions: tuple[NoticeSubscription, ...] = ()
@@ -170,8 +170,8 @@ class NoticeHub:
             watch.wake()
 
     def _try_to_catch_up(self) -> Exception | None:
-        """Catches up if possible, and returns what is worth a report. This thread is the only one
-        that reads the notices of other processes, so no failure may end it."""
+        """Catches up if possible, and returns an error that is worth reporting. This thread is the
+        only one that reads the notices of other processes, so no failure may end it."""
         # If no more views can be opened, or no server answers, there is nothing to read from.
         try:
             self._catch_up()
@@ -199,9 +199,8 @@ class NoticeHub:
     def _wait(self, written: bool) -> bool:
         """Returns when it is time to look, and whether that is because the file was written to.
 
-        A write is noticed before it can be read as a commit. So there is a second look after each,
-        and until then further writes are ignored: however many there are, the number of looks is
-        bounded.
+        A write is noticed before its commit can be read, so a second check follows each one.
+        Further writes are ignored until then, so that the number of checks is bounded.
         """
         seconds, watch = self._poll_seconds, self._watch
         is_awaited = self._someone_waits()
@@ -250,7 +249,7 @@ class NoticeSubscription:
     ) -> None:
         self._hub = hub
         self.wants = wanted
-        self.may_want = may_want  # whether topics with a prefix are wanted; None: all are
+        self.may_want = may_want  # tells whether topics with a prefix are wanted; None: all are
         self._queue: deque[Notice] = deque()
         self._bytes = 0  # of what is in the queue
         self._arrived = threading.Condition()
@@ -302,7 +301,7 @@ class NoticeSubscription:
                 return
             self.waiting += 1
         try:
-            self._hub.wake()  # it may have just looked, and be about to sleep for long
+            self._hub.wake()  # the hub may have just checked, and be about to sleep for long
             with self._arrived:
                 self._arrived.wait_for(lambda: self._queue or not self._open, timeout)
         finally:
@@ -310,8 +309,8 @@ class NoticeSubscription:
                 self.waiting -= 1
 
     def watch(self) -> FileWatch | None:
-        """Returns a watch, for the caller to close, on what every commit of another process writes
-        to; None where there can be none."""
+        """Returns a watch on the file that every commit of another process writes to; None if there
+        can be none. The caller closes it."""
         return self._hub.watch()
 
     def poll_own(self) -> list[Notice]:

@@ -35,8 +35,8 @@ class WriteBuffer:
     """A transaction whose writes stay in memory. `written` maps a key to its value, or to None if
     it was deleted; the ranges in `cleared` hide what is below.
 
-    Every operation of an engine without a writer's lock of its own passes through here, so the
-    usual case of each method is its first lines. A write is one entry in a dict: keys are put in
+    Most reads and writes of every engine pass through here, so the usual case of each method is in
+    its first lines. A write is one entry in a dict: keys are put in
     order when a scan asks for them.
     """
 

@@ -1,4 +1,4 @@
-"""Classes that jobs name by their dotted names, as Qless' worker runs them; only below a prefix.
+"""Runs classes that jobs name by dotted names, as the worker of Qless does; only below a prefix.
 
 `klass` comes from the queue, and so from anyone who may put jobs. Therefore nothing is imported
 unless the operator has allowed it: `holdfast worker --allow shop.jobs`. The static method named
@@ -111,7 +111,7 @@ def _runner(name: str) -> Callable[[Run], None]:
 
 
 def _method(name: str, queue: str) -> Callable[[ClassJob], Any]:
-    """Returns the static method that the job's queue calls for."""
+    """Returns the static method for the job's queue."""
     module, _, class_name = name.rpartition(".")
     try:
         cls = getattr(importlib.import_module(module), class_name)

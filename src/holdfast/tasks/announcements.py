@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Announcements", "memory_bytes"]
 
 _log: Final = logging.getLogger("holdfast.tasks")
-_EVERY_SECONDS: Final = WORKER_PROGRAM_SECONDS / 3  # two may be late before the record goes
+_EVERY_SECONDS: Final = WORKER_PROGRAM_SECONDS / 3  # two may be late before the record disappears
 
 
 class Announcements:
@@ -53,7 +53,7 @@ class Announcements:
             return
         try:
             self._jobs.withdraw_worker(self._worker.name)
-        except HoldfastError:  # the store is away: the record disappears by itself
+        except HoldfastError:  # the store can't be reached: the record disappears by itself
             _log.info("the record of worker %s could not be withdrawn", self._worker.name)
 
     def _announce_regularly(self) -> None:

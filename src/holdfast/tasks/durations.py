@@ -1,4 +1,4 @@
-"""Durations in seconds, so that `timeout=days(7)` reads as it is meant."""
+"""Converts durations to seconds, so that a timeout can be written as `timeout=days(7)`."""
 
 __all__ = ["days", "hours", "minutes", "weeks"]
 

@@ -7,7 +7,7 @@ awaited; `execute` drives it from a thread, `execute_async` from an event loop.
     runtime = Runtime(tasks, store)      # once in a process
     attempt = runtime.attempt(job)       # a job that was popped
     outcome = attempt.execute()          # runs the task; never raises what the task raises
-    report = attempt.report(outcome)     # for `store.jobs.report`; None if nothing is to be told
+    report = attempt.report(outcome)     # for `store.jobs.report`; None if there is nothing to send
 """
 
 import asyncio
@@ -217,7 +217,7 @@ class Attempt:
         unsent = self.run.take_unsent()
         puts = self.run.puts if outcome.what == "complete" else outcome.puts
         if outcome.what == "complete" and not unsent and not puts:
-            return Report(  # as most runs end: with fewer arguments it takes half the time
+            return Report(  # the usual end of a run: with fewer arguments it takes half the time
                 id=self.job.id,
                 worker=self.job.worker,
                 what="complete",

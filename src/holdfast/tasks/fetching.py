@@ -108,12 +108,12 @@ class Fetcher:
         self.prefetched = Prefetched(prefetch, continuing, lock_seconds=lock_seconds)
         self._jobs = jobs
         self._queues = queues
-        self._name = name  # that holds the jobs which wait for a slot
+        self._name = name  # the worker that holds the jobs which wait for a slot
         self._order = order
         self._lock_seconds = lock_seconds
         self._finished: deque[Finished] = deque()
-        self._low = 0  # with so many prefetched jobs left, more are taken
-        self._unsent: list[Report] = []  # while the store is away
+        self._low = 0  # when this many prefetched jobs are left, more are taken
+        self._unsent: list[Report] = []  # while the store can't be reached
 
     def finish(self, finished: Finished) -> Job | None:
         """Records the end of a run, from any thread; the next `exchange` reports it to the store.
@@ -201,12 +201,12 @@ class Fetcher:
         try:
             reported: Reported = self._jobs.report(reports, takes=takes)
         except AWAY:
-            self._unsent = reports  # a second time, what was done the first time is refused
+            self._unsent = reports  # if repeated, what was done the first time is refused
             raise
         except Exception as error:
             if not reports:
                 raise
-            # One report that can't be stored must not hold up the others, nor the next jobs.
+            # One report that can't be stored must not block the others, or the next jobs.
             _log.warning("%d reports are sent one by one: %s", len(reports), error)
             for each in reports:
                 self._report_alone(each)

@@ -22,7 +22,7 @@ class _AnyTaskJob(Generic[R]):
 
     @property
     def id(self) -> str:
-        """The job's id. In a batch it is there once the batch was sent."""
+        """The job's id. In a batch it is available once the batch has been sent."""
         return self._id if isinstance(self._id, str) else self._id()
 
     def __repr__(self) -> str:

@@ -134,7 +134,7 @@ class Heartbeats:
         reports = [each.report(words) for each, words in zip(due, unsent, strict=True)]
         try:
             refused = {each.id: each for each in self._jobs.report(reports).refused}
-        except Exception:  # the store may be away for a while: the locks last longer than a beat
+        except Exception:  # the store may be back before the locks end
             _log.exception("%d heartbeats could not be sent", len(due))
             for each, words in zip(due, unsent, strict=True):
                 each.run.give_back(words)

@@ -269,7 +269,7 @@ def _with_article(name: str) -> str:
 
 
 def _msgspec_reason(error: Exception, name: str, *, path_first: bool = False) -> str:
-    """Returns what msgspec says of a value, with the parameter in place of its `$`."""
+    """Returns msgspec's message about a value, with the parameter in place of its `$`."""
     text = str(error)
     message, _, path = text.partition(" - at ")
     where = path.strip("`").replace("$", name, 1) if path else name

@@ -1,4 +1,4 @@
-"""`Run`: what a running task can ask its worker, and report to it."""
+"""`Run`: what a running task can learn from its worker, and report to it."""
 
 import threading
 import time
@@ -26,7 +26,7 @@ __all__ = ["HEADER", "Level", "Run", "RunJob", "Told", "UnsentProgress"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
-HEADER: Final = "$"  # begins keys of a job's data that are no arguments: `$traceparent`
+HEADER: Final = "$"  # begins keys of a job's data that are not arguments: `$traceparent`
 Level = Literal["debug", "info", "warning", "error"]
 
 
@@ -47,7 +47,7 @@ class RunJob(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, job: Job) -> "RunJob":
-        """Returns the facts that a run shows of a popped job."""
+        """Returns what a run shows of a popped job."""
         return cls(
             id=job.id,
             task=job.klass,

@@ -1,6 +1,6 @@
 """Sandboxes: a directory for each slot, empty when a run begins, emptied when it has ended.
 
-A directory is made when a task first asks for it, so other tasks pay nothing. Only its owner may
+A directory is made when a task first uses it, so other tasks pay nothing. Only its owner may
 enter it. Links in it are removed, never followed. It does not become the current directory, which
 all threads of a process share.
 """

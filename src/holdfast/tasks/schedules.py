@@ -59,7 +59,7 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Scheduled(msgspec.Struct, frozen=True, kw_only=True):
-    """A recurring job as it should be."""
+    """A recurring job as it is declared."""
 
     id: str
     queue: str

@@ -35,7 +35,7 @@ class Finished:
         self.continues = False  # the slot has begun another run already
 
 
-Done = Callable[[Finished], Attempt | None]  # returns the next run of a slot that asks for it
+Done = Callable[[Finished], Attempt | None]  # returns the next run of a slot
 
 
 class Slot(Protocol):
@@ -105,6 +105,6 @@ def end_of_run(slot: Slot, attempt: Attempt, execute: Callable[[], Outcome]) -> 
     try:
         outcome = execute()
         return Finished(slot, attempt, outcome, attempt.report(outcome))
-    except Exception:  # of this package, not of the task: the job's lock ends by itself
+    except Exception:  # an error of this package, not of the task: the job's lock ends by itself
         _log.exception("the run of job %s failed unexpectedly", attempt.job.id)
         return Finished(slot, attempt, None, None)

@@ -46,7 +46,7 @@ class TaskCall(msgspec.Struct, Generic[R], frozen=True):
 
 
 class PutOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Options of a single put, beside the arguments of the task."""
+    """Options of a single put, in addition to the arguments of the task."""
 
     queue: str | None = None
     id: str | None = None
@@ -200,7 +200,7 @@ class Task(Puts[P, R], Generic[C, V, P, R]):
         update_wrapper(self, function)
 
     def __call__(self, *args: C.args, **kwargs: C.kwargs) -> V:
-        """Calls the function itself, here and now."""
+        """Calls the function itself, without a job."""
         return self.function(*args, **kwargs)
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""`Worker`: runs tasks inside a program, beside a web application or in a script.
+"""`Worker`: runs tasks inside a program, such as a web application or a script.
 
 `holdfast worker` runs the same class; worker_program.py adds signals, restarts and health checks.
 """
@@ -175,7 +175,7 @@ class Worker:
                 if not taken and not fetcher.running and not fetcher.has_finished:
                     break
                 if not (taken and fetcher.free) and not self._stopping.is_set():
-                    # A slot that has finished its run ends the wait.
+                    # The wait ends when a slot has finished its run.
                     fetcher.ready.wait(
                         SETTLEMENT_WAIT_SECONDS if fetcher.prefetched else REMOTE_POLL_SECONDS
                     )

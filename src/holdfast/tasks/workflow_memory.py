@@ -75,7 +75,7 @@ class WorkflowMemory:
         self._next = 0
         self._saved_bytes = 0
         self._unsaved: dict[int, Step] = {}  # by number: stored with the next commit
-        # Steps that raised, each with the asyncio task that asked for it: they count if the error
+        # Steps that raised, each with the asyncio task that called it: they count if the error
         # is caught.
         self._failed_steps: list[tuple[Any, Step]] = []
         self._asked_by: dict[int, Any] = {}  # step numbers to asyncio tasks, in an async workflow
@@ -204,8 +204,8 @@ class WorkflowMemory:
     def _save_caught(self, asker: Any) -> None:
         """Remembers failed steps whose error the workflow has caught.
 
-        It was caught if the branch that called the step asks for another one, or has ended while
-        the workflow continues. Other errors may still end the workflow.
+        It was caught if the branch that called the step calls another one, or has ended while the
+        workflow continues. Other errors may still end the workflow.
         """
         left: list[tuple[Any, Step]] = []
         for owner, step in self._failed_steps:

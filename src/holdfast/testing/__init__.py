@@ -1,4 +1,4 @@
-"""For your tests: a throw-away store or server, a clock, objects of models, a crash.
+"""Helpers for your tests: a temporary store or server, a clock, objects of models, a crash.
 
 With pytest, the fixtures `holdfast_store` and `holdfast_clock` give the same without an import.
 `holdfast.testing.strategies` has strategies for hypothesis.
@@ -157,7 +157,7 @@ def crash_at_write(
     transaction makes the n-th write of `work` (counted from 1). With fewer writes `work` ends by
     itself and the result is False. Open the store afterwards and check what it contains. `work`
     must be importable, as for any new process; if it fails or takes longer than `timeout_seconds`,
-    that is a RuntimeError here.
+    this function raises RuntimeError.
     """
     child = get_context("spawn").Process(target=_run_and_crash, args=(path, work, n, options))
     child.start()

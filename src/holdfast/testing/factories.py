@@ -57,14 +57,14 @@ class Factory(Generic[M]):
     >>> [order.number for order in orders.build_many(2)]
     ['number-2', 'number-3']
 
-    `values` are for all its objects: a value, of which each object has a copy, a function that is
+    `values` are for all its objects: a value, which is copied for each object, a function that is
     called for each, or a `sequence`. The other columns have the defaults of the model. A required
     column without a default is derived from its type, with the number of the object in it; so are
     all columns of the primary key and of unique indexes, so that objects do not collide.
 
-    Two things a factory can't derive, so give these columns a value or a `sequence`: a text that
-    fits the `must_match` of its column, which a strict table refuses otherwise, and more objects
-    than a key of short texts, choices or booleans has different values.
+    A factory can't derive two things, so give these columns a value or a `sequence`: a text that
+    fits the `must_match` of its column in a strict table, and more different keys than short texts,
+    choices or booleans allow.
     """
 
     def __init__(self, model: type[M], **values: Any) -> None:
@@ -100,7 +100,7 @@ class Factory(Generic[M]):
     def put_many(self, store: _PutTarget, count: int, **values: Any) -> list[M]:
         """Puts `count` new objects in one transaction and returns them, with their ids.
 
-        `BadKey` if two of them have the same id, for the second has replaced the first.
+        Raises `BadKey` if two of them have the same id: the second has replaced the first.
         """
         objects = self.build_many(count, **values)
         ids = store.entities.put(*objects) if objects else []
@@ -129,7 +129,7 @@ def _is_derived(column: "Col[Any]", table: "Table") -> bool:
 
 
 def _deriver(column: "Col[Any]") -> Callable[[int], Any]:
-    """Returns what makes a value that fits `column` from a number."""
+    """Returns a function that makes a value for `column` from a number."""
     from holdfast.entities.types import COLUMN_KINDS
 
     assert column.type is not None

@@ -48,7 +48,7 @@ _PLAIN: Final = [type for type in COLUMN_TYPES if not COLUMN_KINDS[type].is_cont
 def schemas(*, max_tables: int = 3, max_columns: int = 5) -> st.SearchStrategy[Schema]:
     """Draws schemas with columns of every type, keys, indexes and strict tables.
 
-    No index is unique, so that any entities can be put beside each other.
+    No index is unique, so that any entities can be put into one table.
     """
     tables = st.lists(_NAMES, min_size=1, max_size=max_tables, unique=True)
     return st.tuples(_NAMES, tables).flatmap(
@@ -63,7 +63,8 @@ def schemas(*, max_tables: int = 3, max_columns: int = 5) -> st.SearchStrategy[S
 def entities(table: Table) -> st.SearchStrategy[dict[str, Any]]:
     """Draws the properties of an entity that `table` accepts, to be given to `put_raw`.
 
-    What is required or part of the primary key is always there. All else may be absent or None.
+    Required properties and those of the primary key are always present. Others may be missing or
+    None.
     """
     needed, optional = {}, {}
     for column in table.columns:

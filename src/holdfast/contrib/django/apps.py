@@ -1,4 +1,4 @@
-"""The application that brings `manage.py holdfast_worker`."""
+"""The Django application that adds `manage.py holdfast_worker`."""
 
 from django.apps import AppConfig
 

@@ -42,7 +42,7 @@ class ValueTable:
             return space.transact(run)
 
     def read(self, keys: Iterable[str]) -> dict[str, bytes]:
-        """Returns the values of those of `keys` that are there. Reads 1 row for each."""
+        """Returns the values of those `keys` that exist. Reads 1 row for each."""
         space = open_store().space(self._space)
         try:
             with space.view() as view:
@@ -68,17 +68,18 @@ class RowsTx:
         return items[0] if items and items[0]["ends"] > self._tx.now else None
 
     def get(self, key: str) -> bytes | None:
-        """Returns the value of a key, unless it has ended."""
+        """Returns the value of a key, unless it has expired."""
         row = self._row(key)
         return None if row is None else bytes(row["value"])
 
     def ends(self, key: str) -> float | None:
-        """Returns the seconds that a value has left; None if it does not end or is not there."""
+        """Returns the seconds that a value has left; None if it does not expire or does not
+        exist."""
         row = self._row(key)
         return None if row is None or row["ends"] == _NEVER else row["ends"] - self._tx.now
 
     def put(self, key: str, value: bytes, seconds: float | None) -> None:
-        """Puts a value that ends after `seconds`; None keeps it, 0 and less removes it."""
+        """Puts a value that expires after `seconds`; None keeps it, 0 and less removes it."""
         tables = self._tx.tables
         tables.delete(self._table, {"key": key})
         if seconds is None:

@@ -1,4 +1,4 @@
-"""A backend for Django's tasks: `django.tasks` of Django 6, or the package `django-tasks` before.
+"""A backend for Django's tasks: `django.tasks` of Django 6, or the package `django-tasks`.
 
 A task that is enqueued is a job of the project's store, which `manage.py holdfast_worker` runs.
 """
@@ -48,7 +48,7 @@ class HoldfastBackend(_Backend):  # type: ignore[misc]  # the package depends on
     """Puts Django's tasks as jobs of the project's store.
 
     `OPTIONS` may have `retries`, how often a task that raised is run again (0), and `modules`, the
-    packages beside the installed applications whose tasks may be run.
+    packages besides the installed applications whose tasks may run.
     """
 
     supports_defer = True

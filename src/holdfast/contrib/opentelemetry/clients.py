@@ -19,7 +19,7 @@ from holdfast.contrib.opentelemetry.spans import Tracing
 
 T = TypeVar("T")
 
-_AROUND_BATCH: Final = 2  # MULTI and EXEC are answered beside the operations
+_AROUND_BATCH: Final = 2  # MULTI and EXEC get answers too, besides the operations
 _SIZE: Final = "db.operation.batch.size"
 
 
@@ -28,7 +28,7 @@ def _server(target: ServerTarget) -> dict[str, str | int]:
 
 
 def _context() -> bytes:
-    """Returns the command that carries the trace to the server; nothing if there is none."""
+    """Returns the command that sends the trace to the server; nothing if there is none."""
     carrier: dict[str, str] = {}
     propagate.inject(carrier)
     if not carrier:

@@ -1,7 +1,7 @@
 """The embedded engine: LMDB in a folder, shared by any number of threads and processes.
 
-What a reader of this folder should know of LMDB: one writer at a time, over all processes; readers
-take a snapshot and lock nothing; a commit writes new pages beside the old ones and then one of two
+What to know about LMDB to read this folder: one writer at a time, over all processes; readers
+take a snapshot and lock nothing; a commit writes changed pages to new places and then one of two
 meta pages in turn, so a crash at any moment leaves the state before or after it.
 
 open_store.py         opens, recovers and closes the files of a store

@@ -42,7 +42,7 @@ _SPARE_MAP_BYTES: Final = 64 * 1024 * 1024  # address space beyond the size of t
 class Changes(msgspec.Struct, frozen=True, kw_only=True):
     """The tail of the file: what it is a difference of, and what both together hold."""
 
-    base: str  # the name of the folder beside this one that holds the full backup
+    base: str  # the name of the folder, next to this one, that holds the full backup
     base_digest: bytes
     keys: int
     digest: bytes
@@ -54,7 +54,7 @@ class Changes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def differences(base: Iterator[Pair], new: Iterator[Pair]) -> Iterator[Change]:
-    """Yields what makes `new` out of `base`; both are in order of their keys.
+    """Yields the changes that turn `base` into `new`; both are in order of their keys.
 
     >>> list(differences(iter([(b"a", b"1"), (b"b", b"1")]), iter([(b"b", b"2"), (b"c", b"1")])))
     [(b'a', None), (b'b', b'2'), (b'c', b'1')]
@@ -198,9 +198,9 @@ def _damaged(path: Path) -> StoreDamaged:
 
 
 def base_of(backup: Path) -> tuple[Changes, Path]:
-    """Returns what the incremental backup in a folder says of itself, and the folder of its base.
+    """Returns the tail of the incremental backup in a folder, and the folder of its base.
 
-    Raises `StoreDamaged` if either of the two is missing or damaged, as far as a look can tell.
+    Raises `StoreDamaged` if either of the two is missing or visibly damaged.
     """
     changes = read_changes(backup / CHANGES_FILE)
     base = backup.parent / changes.base

@@ -81,7 +81,7 @@ class Reserve:
 def frees_space(tx: WriteBuffer, stored: Any) -> bool:
     """Returns whether a transaction frees space, or deletes something and adds only a little.
 
-    `stored` is the state that it reads beneath its own writes.
+    `stored` is the state below its own writes.
     """
     if tx.cleared:
         return True

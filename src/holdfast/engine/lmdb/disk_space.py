@@ -1,8 +1,7 @@
 """Reserves disk space for a commit before it is acknowledged, while LMDB's file lacks it.
 
-A full disk must be the answer to the transaction that finds it full, and never to one that was
-acknowledged. So space is reserved after the end of LMDB's file, for the worst that the unflushed
-writes could need.
+Only a transaction that is not yet acknowledged may fail because the disk is full. So space is
+reserved after the end of LMDB's file, for the worst that the unflushed writes could need.
 """
 
 import ctypes
@@ -33,7 +32,7 @@ class DiskSpace:
         self._value_bytes = 0
         self.needed = 0  # bytes, by the unflushed commits, at most
         self._flush_above = (4 if synced else 1) * RESERVED_BYTES
-        self.should_flush = False  # so much is needed that the unflushed commits should be flushed
+        self.should_flush = False  # the unflushed commits need so much that they should be flushed
         self._known_free = -1  # how many bytes are known to be reserved
         self._reserved = 0
         self._fallocate = _find_fallocate()

@@ -359,7 +359,8 @@ class LmdbEngine:
                 raise
 
     def stats(self) -> dict[str, int]:
-        """Figures of the store (keys, file_bytes, readers) and of this process (the rest)."""
+        """Returns figures of the store (keys, file_bytes, readers) and of this process (the
+        rest)."""
         try:
             with self.begin_view() as txn:
                 return {

@@ -1,4 +1,4 @@
-"""Checks a store's file before LMDB maps it: damage is an error, and never a dead process.
+"""Checks a store's file before LMDB maps it, so that damage raises an error and crashes nothing.
 
 Size and meta pages are checked whenever a store is opened. A store that was closed properly has a
 seal, a file of checksums, and is compared with it; other small stores are walked page by page.

@@ -1,4 +1,4 @@
-"""The thread that flushes commits which have waited long enough."""
+"""Runs the thread that flushes commits which have waited long enough."""
 
 import threading
 import time

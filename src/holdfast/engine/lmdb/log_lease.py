@@ -15,9 +15,9 @@ Only the process that holds the lease may append to the redo log or commit to LM
     CLOSED     no          are refused                       CLOSED
 
 A process that is alone keeps the lease from its first commit that waits until nothing waits any
-more. Beside other processes it takes the lease for each commit, or group of them, and reads first
-what the others have appended to the log. The turns are counted: a process whose last turn was the
-one before has missed nothing, and reads nothing.
+more. If other processes have the store open, it takes the lease for each commit, or group of them,
+and first reads what the others have appended to the log. The turns are counted: a process whose
+last turn was the one before has missed nothing, and reads nothing.
 """
 
 import enum
@@ -145,7 +145,7 @@ class LogLease:
         if self._synced:
             self._env.sync(True)
         else:
-            self._log.note_end_of(*self._shared_state.published())  # and of no more
+            self._log.note_end_of(*self._shared_state.published())  # and for no later commit
         self._is_repaired = True
 
     def release(self) -> None:

@@ -1,6 +1,6 @@
 """Views that count what they read: for a thread that must not be blocked, or block others.
 
-Most reads of a server run on its event loop, and what one will read is not known before. So the
+Most reads of a server run on its event loop, and how much one reads is not known in advance. So the
 view of the loop counts: large values by their bytes, and the pairs of a scan. A read that gets too
 far is abandoned with `TooLong`, and runs again in a thread. There `spent` pauses it now and then.
 """

@@ -59,7 +59,7 @@ class UnflushedCommits:
         self._synced = synced
         self.on_open: Callable[[], None] = _do_nothing
         self._outdated = -1  # a published LMDB commit that is no longer the last one
-        self._lock = threading.Lock()  # held for moments, and never while the disk is waited for
+        self._lock = threading.Lock()  # held briefly, and never during a wait for the disk
 
     def open(self) -> CommittedBuffer | None:
         """Returns the base, opened on LMDB's last commit if there is none yet; None if views occupy

@@ -168,7 +168,7 @@ class TransactionBuffer(WriteBuffer):
         self.later_notices = [*self.later_notices, later]
 
     def merge_notices(self, other: "TransactionBuffer") -> None:
-        """Takes over the notices of a transaction that was stacked on this one."""
+        """Adds the notices of a transaction that was stacked on this one."""
         if other.later_notices:
             begin = len(self.notices)
             moved = [each._replace(position=begin + each.position) for each in other.later_notices]

@@ -58,7 +58,7 @@ _ALONE_COMMITS: Final = 8  # in a row, after which a process is taken to be alon
 # As many of these as are kept are no more bytes than are kept.
 _USUAL_NOTICE_BYTES: Final = KEPT_NOTICE_BYTES // KEPT_NOTICE_COMMITS
 _RETRY_PAUSE_SECONDS: Final = 0.2
-_NO_COMMIT: Final = b"none"  # in place of the number of one
+_NO_COMMIT: Final = b"none"  # in place of the number of a commit
 
 _OUT_OF_SPACE: Final = {"53100", "53200", "54000"}
 _NOT_CREATED: Final = {"42P01", "3F000"}
@@ -162,7 +162,7 @@ class PostgresBackend:
         if not self._waits:
             self._settings.append("SET synchronous_commit = off")
         elif waits == "off":
-            # What was asked for is more than the server does by itself, and a session may ask.
+            # The store needs more than the server's default, and a session may request it.
             self._settings.append("SET synchronous_commit = on")
         self._durable = self._waits and fsync == "on"
         if self._waits:
@@ -244,11 +244,11 @@ class PostgresBackend:
 
     def releases_before_sync(self, space: "KnownSpace") -> bool:
         """Returns whether the next commit should release its space before it is on the disk. Where
-        nobody else writes that would help no one, and the second wait costs a sixth of a commit."""
+        nobody else writes, that would not help, and the second wait costs a sixth of a commit."""
         return space.is_shared if self.flushes else self.early
 
     def settle(self, client: int, attempt: int) -> bool:
-        """Returns whether a commit was made; if not, it can't be made any more after this."""
+        """Returns whether a commit was applied; if not, it never will be."""
         with self.borrowed() as connection:
             connection.send(sql.GIVE_UP, INT8.pack(client), INT8.pack(attempt))
             connection.sync()
@@ -262,7 +262,7 @@ class PostgresBackend:
 
     def flush(self, space: bytes, commits: int) -> None:
         """Returns when what is visible is on the disk: the first `commits` of a space, or all if
-        that is -1. Costs 1 round trip, or none if that is known."""
+        that is -1. Costs 1 round trip, or none if they are known to be on the disk."""
         if 0 <= commits <= self._flushed.get(space, -1):
             return
         with self.borrowed(more=True) as connection:
@@ -329,11 +329,11 @@ class PostgresBackend:
             try:
                 with connect(self._url) as plain:
                     plain.execute(f"LISTEN {CHANNEL}")
-                    # Commits have it for microseconds; whatever happens to one of them, this thread
-                    # must see that it is to stop.
+                    # Commits hold the lock for microseconds; even if one of them hangs, this thread
+                    # must notice that it has to stop.
                     plain.execute("SET lock_timeout = '500ms'")
                     plain.execute(f"SELECT pg_advisory_lock_shared({LISTENERS_LOCK})")
-                    wake()  # what came while no one listened
+                    wake()  # what was published while no one listened
                     while not stopped.is_set():
                         for _ in plain.notifies(timeout=0.1, stop_after=1):
                             wake()
@@ -389,7 +389,7 @@ class PostgresBackend:
                     return found
 
     def stats(self) -> dict[str, int]:
-        """`durable` is 1 if a commit is on the server's disk when it returns."""
+        """Returns figures; `durable` is 1 if a commit is on the server's disk when it returns."""
         with self.borrowed() as connection:
             connection.send_sql(
                 "SELECT coalesce(max(reltuples), 0)::int8, coalesce(max(relpages), 0)::int8 "

@@ -57,7 +57,7 @@ _CONNECTION_LOST: Final = ("08", "57P", "25006")
 
 
 class StatementRefused(Exception):
-    """The server's answer to one statement of a batch is an error: nothing of the batch is kept."""
+    """The server has refused a statement of a batch: nothing of the batch is kept."""
 
     def __init__(self, statement: Statement | None, state: str, message: str) -> None:
         super().__init__(message)
@@ -157,13 +157,13 @@ class PostgresConnection:
 
     @property
     def batch(self) -> list[Statement | None]:
-        """The statements that were sent since the last sync."""
+        """Returns the statements that were sent since the last sync."""
         return self._sent[-1]
 
     @property
     def has_failed(self) -> bool:
-        """Whether an error has left a transaction open, which has to be ended. Known once all
-        replies are read."""
+        """Returns whether an error has left a transaction open, which has to be ended. Known once
+        all replies are read."""
         return bool(self._pq.transaction_status == pq.TransactionStatus.INERROR)
 
     def send_without_waiting(self) -> None:
@@ -193,7 +193,7 @@ class PostgresConnection:
         except psycopg.Error as error:
             raise self._lost(error) from error
         except BaseException:
-            self.broken = True  # interrupted: what comes next on the wire is anyone's guess
+            self.broken = True  # interrupted: the next bytes may belong to any reply
             raise
         if refused is not None:
             if refused.state.startswith(_CONNECTION_LOST):

@@ -1,14 +1,14 @@
-"""The function that makes a commit inside PostgreSQL, in one statement and one round trip.
+"""The function that commits inside PostgreSQL, in one statement and one round trip.
 
 It waits for the commits of its space, checks what was read, and applies what was written. A check
 that fails is an error, which undoes everything; or, if `asked` is true, an answer: the rows that
-the caller has asked for, as they are while no one else can commit to the space.
+the caller has requested, as they are while no one else can commit to the space.
 
 An answer is one string of bytes, because PostgreSQL fills a table and reads it back even for one
 row. It begins with MADE or REFUSED.
 
 With `early` the commit does not wait for the disk itself, so that the next one of the space need
-not wait for it either: the statement after it does (statements.FLUSH), before anyone is told.
+not wait for it either: the statement after it does (statements.FLUSH), before the caller returns.
 
 Its arrays are NULL where they would be empty: PL/pgSQL expands each array that it is given, which
 for a dozen empty ones takes as long as a write.
@@ -32,15 +32,15 @@ REFUSED_SETTING: Final = "holdfast.refused"  # of a session: the number of its l
 # nobody to wake.
 LISTENERS_LOCK: Final = int.from_bytes(b"holdfast") >> 1
 
-# Behind MADE: how many commits the space has had, or -1 if the caller had locked it; and 1 if
+# After MADE: how many commits the space has had, or -1 if the caller had locked it; and 1 if
 # someone listens, or 0. Both are int8.
 MADE: Final = 1
-# Behind REFUSED: rows, in no particular order. Each has its part (int4: KEYS_PART, or the number of
+# After REFUSED: rows, in no particular order. Each has its part (int4: KEYS_PART, or the number of
 # the scan, from 1 on), its version (int8), the length of its key (int4), the key, the length of its
 # value (int4), and the value; for a number the length is -1, and 8 bytes follow.
 REFUSED: Final = 0
 KEYS_PART: Final = 0
-# More is not answered, but refused as if nothing had been asked: a bytea has at most 1 GB.
+# A longer answer is refused as if nothing had been requested: a bytea has at most 1 GB.
 MAX_ANSWER_BYTES: Final = 256 * 1024 * 1024
 
 _REFUSE: Final = (

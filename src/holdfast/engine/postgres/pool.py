@@ -20,7 +20,7 @@ class ConnectionPool:
         self._waiting = 0  # threads that wait for a connection
         self._idle: list[PostgresConnection] = []
         self._used = 0
-        self._generation = 0  # counts losses: what was connected before one is not trusted
+        self._generation = 0  # counts losses: a connection made before the last one is not trusted
         self._closed = False
 
     def take(self, *, more: bool = False) -> PostgresConnection:

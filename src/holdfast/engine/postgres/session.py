@@ -53,7 +53,7 @@ _NOTHING_ASKED: Final[Parameters] = (_FALSE, *(None,) * 6)
 
 
 class PostgresSession:
-    """Takes a connection when it is first needed, and gives it back at its end."""
+    """Takes a connection when one is first needed, and gives it back at the end."""
 
     place: Any = None  # every row has a version of its own
     follows = True
@@ -71,7 +71,9 @@ class PostgresSession:
         self._exclusive = exclusive  # reads while it holds the lock of the space
         self._contended = contended  # waits its turn for these, and reads in the same transaction
         self._waits = exclusive or bool(contended)
-        self._statements = 0  # that have read, each at a moment of its own if it waits its turn
+        self._statements = (
+            0  # fetches so far; each reads its own moment if the session waits its turn
+        )
         self._connection: PostgresConnection | None = None
         self._reading = False
         self._pending: int | None = None  # commits of the space, if they may not be on the disk yet
@@ -124,7 +126,7 @@ class PostgresSession:
             self._reading = keeps
             replies = connection.exchange()[-1]
         except StatementRefused as error:
-            connection.broken = True  # and with it the snapshot
+            connection.broken = True  # which loses the snapshot too
             if error.state in _CONFLICT_STATES:
                 raise Conflicted from error
             raise self._backend.explain(error) from error
@@ -263,8 +265,8 @@ class PostgresSession:
         return answer
 
     def _checks(self, commit: Commit) -> Parameters:
-        """Returns what was read; a session that holds the lock need not ask whether it has
-        changed."""
+        """Returns what was read, to be checked; nothing if the session holds the lock of the
+        space."""
         if self._reading and self._exclusive:
             return _NOTHING_READ
         keys = bytea_array(commit.keys), int8_array(commit.keys.values())
@@ -343,7 +345,7 @@ def _rows(reply: Reply) -> list[tuple[bytes, Row]]:
 
 
 def _pending(reply: Reply) -> int | None:
-    """Returns the number in the row that says that not all may be on the disk yet."""
+    """Returns the number in the row which says that some commits may not be on the disk yet."""
     last = reply.ntuples - 1
     if last < 0 or reply.get_value(last, 0) is not None:
         return None
@@ -351,8 +353,7 @@ def _pending(reply: Reply) -> int | None:
 
 
 def _refreshed(answer: bytes, keys: Sequence[bytes], pages: Sequence[RangeRead]) -> Refreshed:
-    """Returns the rows in the answer to a refused commit, each under the question that it
-    answers."""
+    """Returns the rows in the answer to a refused commit, each with the read that it answers."""
     found: dict[bytes, Row] = {}
     contents: list[list[tuple[bytes, Row]]] = [[] for _ in pages]
     at = 1

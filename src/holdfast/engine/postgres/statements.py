@@ -1,7 +1,7 @@
-"""Every statement that is sent to PostgreSQL, and the tables that they are about.
+"""Every statement that is sent to PostgreSQL, and the tables that they use.
 
 holdfast_data    key -> value, or number if the value has 8 bytes; version: a number that no other
-                 commit has, so a row whose version is what it was has not been touched
+                 commit has, so a row with the same version has not been touched
 holdfast_space   space -> commits; a commit in a space changes its row first, and so waits
                  for the one before
 holdfast_client  id of a connection -> the last commit that it made or gave up
@@ -77,7 +77,7 @@ _COMMIT_ARGUMENTS: Final = tuple(
             *("bytea[]", "bytea[]", "bytea[]"),  # ranges to clear, keys to delete
             *("bytea[]", "bytea[]", "int8[]"),  # pairs to put
             *("bytea[]", "int8[]", "bytea"),  # counters to add to, notices
-            *("bool", "bytea[]"),  # what is asked for: keys
+            *("bool", "bytea[]"),  # what to return: keys
             *("bytea[]", "bytea[]", "int8[]", "int8[]", "bytea[]"),  # and pages
         ),
         start=1,
@@ -130,8 +130,8 @@ PAGE_BACK: Final = _prepared(
 # A commit in the whole store waits for those in any space, and they for it.
 BEGIN: Final = _prepared("begin_commit", "BEGIN TRANSACTION ISOLATION LEVEL READ COMMITTED")
 # Waits for those that have one of these numbers, and keeps them to the end of the transaction. They
-# are in order, so that nobody waits for one who waits. A connection that makes others wait and then
-# falls silent is cut off.
+# are sorted, so that there are no deadlocks. A connection that makes others wait and then falls
+# silent is cut off.
 TAKE_TURN: Final = _prepared(
     "turn",
     "SELECT set_config('idle_in_transaction_session_timeout', '10s', true), "
@@ -161,7 +161,7 @@ ROLLBACK: Final = _prepared("rollback", "ROLLBACK")
 
 # After an early commit: returns when all that was committed before is on the disk. A transaction
 # that writes to the log waits for it; one that finds nothing to wait for writes nothing. $1 is the
-# number of the commit, for which nothing is to be done if it was refused.
+# number of the commit; if it was refused, there is nothing to do.
 _UNLESS_REFUSED: Final = (
     f"WHERE {_IS_UNSYNCED} AND current_setting('{REFUSED_SETTING}', true) IS DISTINCT FROM $1::text"
 )

@@ -1,12 +1,12 @@
 """Remembers keys that other processes change at the same time, so that they are locked first.
 
-Work that reads what others change often runs in vain. After a conflict, the next work that reads
-the same key or range does not guess. If the backend supports it, the work waits its turn for these
-keys, or for the whole space; otherwise it reads them first. Other work of the space is not
+Work that reads what others change often runs for nothing. After a conflict, the next work that
+reads the same key or range does not guess. If the backend supports it, the work waits its turn for
+these keys, or for the whole space; otherwise it reads them first. Other work of the space is not
 affected. A process that finds the keys unchanged in two turns in a row guesses again.
 
-Operations of one kind read alike. So the contended keys that the last one read are the access
-pattern of its kind: the next one waits its turn for them, and fetches them before it runs.
+Operations of one kind read the same keys. So the contended keys that the last one read are the
+access pattern of its kind: the next one waits its turn for them, and fetches them before it runs.
 """
 
 import time
@@ -18,7 +18,9 @@ from holdfast.engine.remote.remembered_rows import Comparison
 from holdfast.limits import CONTENDED_SECONDS
 
 _MAX_HOT_KEYS: Final = 1_000  # of a process; beyond that old ones are forgotten, or all
-_QUIET_TURNS: Final = 2  # in a row without a change by others, after which a key is not contended
+_QUIET_TURNS: Final = (
+    2  # turns in a row without a change by others, after which a key is not contended
+)
 
 
 _MAX_PATTERNS: Final = 1_000  # of a process; beyond that all are forgotten
@@ -142,7 +144,7 @@ class Contention:
         self._patterns.pop((space, kind), None)
 
     def _make_room(self, now: float) -> None:
-        """Forgets the keys whose time is over; all, if these are few."""
+        """Forgets the keys whose time is over, or all keys if few are over."""
         left = {key: until for key, until in self._until.items() if until >= now}
         self._until = left if len(left) < _MAX_HOT_KEYS // 2 else {}
         self._quiet = {key: turns for key, turns in self._quiet.items() if key in self._until}

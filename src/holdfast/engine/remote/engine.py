@@ -71,7 +71,7 @@ class RemoteEngine:
         return self._views.open(space, guard)
 
     def short_view(self, *, space: bytes = b"", guard: Guard | None = None) -> RemoteView:
-        return self._views.open(space, guard)  # a thread that must not be held up reads elsewhere
+        return self._views.open(space, guard)  # a thread that must not be blocked reads elsewhere
 
     def read(
         self,
@@ -211,8 +211,8 @@ class RemoteEngine:
         return self._reconnector.call(self.backend.problems)
 
     def stats(self) -> dict[str, int]:
-        """Figures of the store, and of this process: `groups` that were committed, `transactions`
-        in them, `conflicts`, and `round_trips` for reads and commits."""
+        """Returns figures of the store, and of this process: `groups` that were committed,
+        `transactions` in them, `conflicts`, and `round_trips` for reads and commits."""
         return {**self._reconnector.call(self.backend.stats), **self._counts.as_dict()}
 
     def close(self) -> None:

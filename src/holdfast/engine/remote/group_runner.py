@@ -64,7 +64,7 @@ class _Attempt:
     made: Committed | None = None
     turn: frozenset[bytes] = (
         frozenset()
-    )  # contended keys at which it has its turn by its access pattern
+    )  # contended keys of its access pattern, for which it has its turn
     may_try = True  # whether it may commit what it has guessed
     has_snapshot = False  # whether its runs read one snapshot
     commits_sent = 0
@@ -172,7 +172,7 @@ class GroupRunner:
 
     def _run(self, attempt: _Attempt, group: _Group) -> None:
         """Runs the works of a group: first guessing, so that all reads share round trips, then for
-        good. Leaves the commit in `attempt`, where it may be made already."""
+        good. Leaves the commit in `attempt`; it may have been sent and applied already."""
         seen = attempt.seen
         self._begin_in_turn(attempt, group)
         for _ in range(MAX_GUESSING_RUNS):
@@ -216,7 +216,7 @@ class GroupRunner:
         commit = _guessed_commit(writes, attempt)
         attempt.commit = commit
         if commit is not None and not commit.writes and not seen.guessed and not attempt.turn:
-            return True  # the last reply was one moment, and nothing else was read
+            return True  # the last reply is of one moment, and nothing else was read
         keys, pages = seen.asked()
         if commit is not None and commit.writes and attempt.may_try:
             contended = self._contention.contended_among(keys, pages)
@@ -242,7 +242,7 @@ class GroupRunner:
         keys: list[bytes],
         pages: list[RangeRead],
     ) -> None:
-        """Waits for its turn, and fetches what a run on guesses has asked for."""
+        """Waits for its turn, and fetches what a run on guesses has tried to read."""
         if waiting := self._turn_session(attempt.space, contended, exclusive=False):
             attempt.change_session(waiting)
         attempt.has_snapshot, attempt.may_try = True, False
@@ -268,7 +268,7 @@ class GroupRunner:
         if isinstance(answer, Committed):
             attempt.made = answer
             return True
-        if attempt.turn:  # it was not enough to wait for what was contended before
+        if attempt.turn:  # waiting for the keys that were contended before was not enough
             self._contention.forget_pattern(attempt.space, group.kind)
             attempt.may_try = False
         if changed := attempt.seen.refresh(keys, pages, answer):
@@ -311,7 +311,7 @@ class GroupRunner:
                 outcomes.append(Outcome(error=error))
                 continue
             finally:
-                if attempt.seen.lost is not None:  # whatever the work has made of it
+                if attempt.seen.lost is not None:  # even if the work has caught the error
                     raise attempt.seen.lost
             group_writes.merge(writes)
             outcomes.append(outcome)
@@ -329,7 +329,7 @@ class GroupRunner:
             outcome = Outcome(error=error)
             writes = attempt.writes(attempt.base, now, reads_counters=group.reads_counters)
         finally:
-            if attempt.seen.lost is not None:  # whatever the work has made of it
+            if attempt.seen.lost is not None:  # even if the work has caught the error
                 raise attempt.seen.lost
         attempt.outcomes = [outcome]
         return writes
@@ -346,7 +346,7 @@ class GroupRunner:
     def _turn_session(
         self, space: bytes, contended: list[bytes], *, exclusive: bool
     ) -> BackendSession | None:
-        """Returns a session that waits for its turn, where the backend has such."""
+        """Returns a session that waits for its turn, if the backend has such sessions."""
         return (
             None
             if self._open_turn_session is None

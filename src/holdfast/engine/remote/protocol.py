@@ -31,8 +31,8 @@ new_row: Final = cast(Callable[[tuple[bytes, int]], Row], partial(tuple.__new__,
 class RangeRead(NamedTuple):
     """The first `limit` pairs with begin <= key < end, or in reverse the last ones.
 
-    With `follow` it asks for other pairs, in any order: those whose keys are `follow` and then the
-    value of one of these. Only a session that says `follows = True` is asked for that.
+    With `follow` it reads other pairs instead, in any order: those whose keys are `follow` followed
+    by the value of one of these pairs. Only for a session with `follows = True`.
     """
 
     begin: bytes
@@ -82,9 +82,9 @@ NOTHING_CHANGED: Final = RemoteChanges()
 class Committed(NamedTuple):
     """A commit that was made: the version of what it has put, and the place of the space after it.
 
-    `changed` is what others have changed between the place that was given with it and `place`: all
-    else that was known there is known here. None if that is not known; where rows have versions of
-    their own it is not asked.
+    `changed` is what others have changed between the place that was sent with the commit and
+    `place`: everything else that was true there is still true here. None if that is not known. It
+    is not used if rows have versions of their own.
     """
 
     version: int
@@ -126,8 +126,8 @@ class SnapshotLost(ConnectionLost):
 class Unsettled(Exception):
     """The connection was lost after a commit was sent.
 
-    `settle` asks what became of it: True if it was applied; after False it never will be. It may be
-    called again whenever it raises `ConnectionLost`.
+    `settle` finds out what happened to it: True if it was applied; after False it never will be. It
+    may be called again whenever it raises `ConnectionLost`.
     """
 
     def __init__(self, settle: Callable[[], bool]) -> None:
@@ -138,7 +138,7 @@ class Unsettled(Exception):
 class BackendSession(Protocol):
     """One snapshot of a space, taken by the first `fetch`, and at the end at most one commit."""
 
-    committed: bool  # whether its commit was made, as far as is known here
+    committed: bool  # whether its commit was applied, as far as this process knows
 
     @property
     def place(self) -> Any:
@@ -148,15 +148,15 @@ class BackendSession(Protocol):
     def fetch(
         self, keys: Sequence[bytes], pages: Sequence[RangeRead]
     ) -> tuple[list[Row | None], list[list[tuple[bytes, Row]]]]:
-        """Reads all in one round trip. A page may be shorter than its limit only at its end. To
-        read nothing takes the snapshot too.
+        """Reads everything in one round trip. A page may be shorter than its limit only at its end.
+        Reading nothing also takes the snapshot.
 
         May raise `ConnectionLost`, or `SnapshotLost` when the snapshot can no longer be read.
         """
         ...
 
     def commit(self, commit: Commit) -> Committed:
-        """Checks and applies, in one step that all others see whole, and ends the session.
+        """Checks and applies the commit, in one atomic step, and ends the session.
 
         Durable when it returns. May raise any of the four exceptions above. If it is interrupted
         (Ctrl-C) while it waits for the reply, it raises `Unsettled` from that.
@@ -164,9 +164,10 @@ class BackendSession(Protocol):
         ...
 
     def confirm(self) -> None:
-        """Returns when all that was read is durable, where what is not yet can be read. Called
-        before anyone is told of it, unless the session has committed: that is durable together
-        with all before it. May raise `ConnectionLost`."""
+        """Returns when everything that was read is durable, for backends on which reads may see
+        commits before they are durable. Called before the caller gets a result, unless the session
+        has committed: a commit is durable together with all before it. May raise
+        `ConnectionLost`."""
         ...
 
     def close(self) -> None:
@@ -181,7 +182,7 @@ class SingleReadSession(Protocol):
     def fetch_once(
         self, keys: Sequence[bytes], pages: Sequence[RangeRead]
     ) -> tuple[list[Row | None], list[list[tuple[bytes, Row]]]]:
-        """Like `fetch`, for a session that is asked for nothing else: no snapshot is kept."""
+        """Like `fetch`, for a session that reads nothing else: no snapshot is kept."""
         ...
 
 
@@ -205,8 +206,8 @@ class TrialCommitSession(Protocol):
         self, commit: Commit, keys: Sequence[bytes], pages: Sequence[RangeRead], place: Any
     ) -> Committed | Refreshed:
         """Like `commit`, with reads that are guesses, remembered at `place`. If one of them is
-        wrong, nothing is applied, and the answer is `keys` and `pages` as they are: one moment,
-        one round trip. The session can go on then, as a new one."""
+        wrong, nothing is applied, and the answer has the current `keys` and `pages`, read at one
+        moment in the same round trip. The session can then be used like a new one."""
         ...
 
 
@@ -217,14 +218,14 @@ class TurnBackend(Protocol):
     def turn_session(
         self, space: bytes, contended: Sequence[bytes], *, exclusive: bool = False
     ) -> BackendSession:
-        """Returns a session that waits with its first `fetch` for all others that have one of the
-        `contended` keys, and has them to its end. Unless it is `exclusive`, nobody else waits for
-        it: its commit is checked as ever, and what it reads in several fetches need not be of one
-        moment; if it commits nothing then, `confirm` raises `Conflicted`.
+        """Returns a session whose first `fetch` waits for all sessions that hold one of the
+        `contended` keys, and which then holds these keys to its end. Unless it is `exclusive`,
+        other sessions do not wait for it: its commit is checked as always, and several fetches may
+        read different moments; if it then commits nothing, `confirm` raises `Conflicted`.
 
-        An `exclusive` one also lets no one else commit in its space from its first `fetch` to its
-        end, so that its own commit is in no conflict. A backend may limit how long both last; then
-        the commit of a session that takes longer can be in conflict like any other."""
+        With `exclusive`, no other session can commit in its space from its first `fetch` to its
+        end, so that its own commit has no conflict. A backend may limit how long both last; then
+        the commit of a session that takes longer can conflict like any other."""
         ...
 
 

@@ -1,11 +1,11 @@
 """The read cache of a transaction: what it has read from a snapshot, and what a commit must check.
 
 Fetching is not reading: a page holds more rows than a scan walks, and only rows that were walked
-can make a transaction conflict. Ranges are known from start to end, so what was fetched
-once is answered from here, even that nothing exists there.
+can make a transaction conflict. Fetched ranges are known completely, so later reads of them are
+answered from here, also for keys that do not exist.
 
 A round trip costs more than the work of most transactions. Therefore work is first run *guessing*:
-what is not known yet is written down, and answered with what this process saw there last, or with
+a read of something unknown is noted, and answered with what this process saw there last, or with
 nothing (remembered_rows.py). If it writes, it is committed on the condition that all guesses were
 right; if they were not, or if it only reads, all of it is fetched at once and the work runs again.
 """
@@ -44,15 +44,15 @@ _PAGE_BYTES: Final = 4 * 1024 * 1024  # a page should not exceed it by much, onc
 
 class GuessingEnded(BaseException):
     """A run on guesses ends early: it reads too much, its guesses were wrong, or it needs a second
-    fetch and may have only one. What it has asked for is fetched, and the work runs again."""
+    fetch and may have only one. What it tried to read is fetched, and the work runs again."""
 
 
 class ReadCache:
     """A reader of stored keys on a session."""
 
-    # How it begins: most transactions change none of these.
+    # The initial values: most transactions change none of these.
     fetches = 0
-    first: Rows  # the rows of the first fetch that were asked for by their keys
+    first: Rows  # the rows of the first fetch that were read by their keys
     lost: Conflicted | ConnectionLost | None = None  # why the session can't continue
     is_unbounded = False  # whether the run on guesses was cut short
     _known_bytes = 0
@@ -77,12 +77,12 @@ class ReadCache:
         # Of a view, which commits nothing: rows that told earlier views what to read next.
         self._prefetch_hints = prefetch_hints
         self._told = NO_ROWS  # those that the run of a view has been told
-        self._at_once = at_once  # whether one fetch is all that it can have
+        self._at_once = at_once  # whether it may have only one fetch
         self._rows: dict[bytes, Row | None] = {}
         self._keys: list[bytes] = []  # of all rows within the known spans, in order
         self._begins: list[bytes] = []  # the known spans, disjoint and in order
         self._ends: list[bytes] = []
-        self._read: Rows = {}  # each key that was asked for, and what was answered
+        self._read: Rows = {}  # each key that was read, and the answer
         self._walked: list[list[bytes]] = []
         self._asked: dict[RangeRead, None] = {}  # all scans of a run on guesses
         self._missed_keys: dict[bytes, None] = {}
@@ -122,8 +122,8 @@ class ReadCache:
         self._fetch(list(self._missed_keys), self._with_named(self._missed_pages))
 
     def asked(self) -> tuple[list[bytes], list[RangeRead]]:
-        """Returns everything that the run on guesses has asked for, known before or not, and what
-        it will probably ask for next."""
+        """Returns everything that the run on guesses has tried to read, known before or not, and
+        what it will probably read next."""
         return list(self._read), self._with_named(self._asked) if self._asked else []
 
     def _with_named(self, pages: Iterable[RangeRead]) -> list[RangeRead]:
@@ -149,8 +149,8 @@ class ReadCache:
                         self._memory.follows[page.begin] = key[: -len(name)]
 
     def fetch_asked(self, session: BackendSession) -> Comparison:
-        """Forgets what is known, and fetches all that was asked for from another session. Returns
-        how that compares with what was remembered. Costs 1 round trip."""
+        """Forgets what is known, and fetches everything that was requested from another session.
+        Returns how that compares with what was remembered. Costs 1 round trip."""
         return self.fetch_first(session, *self.asked())
 
     def fetch_first(
@@ -174,8 +174,8 @@ class ReadCache:
         return compared
 
     def refresh(self, keys: list[bytes], pages: list[RangeRead], found: Refreshed) -> list[bytes]:
-        """Knows from now on what a refused commit was answered with, and nothing else. Returns the
-        keys, and begins of scans, of what has changed since it was remembered."""
+        """Replaces everything known by the answer to a refused commit. Returns the keys, and the
+        starts of scans, that have changed since they were remembered."""
         changed = self._memory.compare(keys, found.rows, pages, found.contents).changed
         self._forget()
         self._memory.move(found.place, found.changed)
@@ -184,7 +184,7 @@ class ReadCache:
         return changed
 
     def guard(self, key: bytes, refuse: Callable[[Any], None], reader: Any) -> None:
-        """Reads `key` along with whatever is fetched first, and calls `refuse` if it is there."""
+        """Reads `key` with the first fetch, and calls `refuse` if it exists."""
         self._guard = (key, refuse, reader)
 
     # --- reading ---------------------------------------------------------------------------------
@@ -312,13 +312,13 @@ class ReadCache:
             walked[0] = end = stop
 
     def _known(self, begin: bytes, end: bytes) -> list[tuple[bytes, Row]]:
-        """Returns the rows of a range of which all is known."""
+        """Returns the rows of a range that is completely known."""
         keys, rows = self._keys, self._rows
         inside = keys[bisect_left(keys, begin) : bisect_left(keys, end)]
         return [(key, rows[key]) for key in inside]  # type: ignore[misc]  # those of a span are there
 
     def _guess(self, begin: bytes, end: bytes) -> list[tuple[bytes, Row]]:
-        """Returns the rows of a range of which nothing is known, as they are remembered."""
+        """Returns the remembered rows of a range that is unknown."""
         rows, remembered = self._rows, self._memory.rows
         inside = [(k, rows.get(k, remembered[k])) for k in self._memory.between(begin, end)]
         return [(key, row) for key, row in inside if row is not None]
@@ -331,8 +331,8 @@ class ReadCache:
             self._end_guesses()
 
     def _end_guesses(self) -> None:
-        """Fetches all that a view has asked for, with the row that it can't guess. If its guesses
-        were right, its run goes on with what was fetched; if not, it has to begin again."""
+        """Fetches everything that a view has read so far, and the row that it can't guess. If its
+        guesses were right, its run goes on with what was fetched; if not, it has to begin again."""
         self._guessing = False
         self.fetch_missed()
         if not self.guessed_right():

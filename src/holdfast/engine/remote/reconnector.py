@@ -38,7 +38,7 @@ class Reconnector:
             raise self.unusable.with_traceback(None)  # one shared error must not collect frames
 
     def wait_for_server(self, give_up_at: float | None, error: ConnectionLost) -> float:
-        """Pauses before the next try, and returns until when tries make sense."""
+        """Pauses before the next attempt, and returns the time of the last one."""
         if give_up_at is None:
             give_up_at = time.monotonic() + self._reconnect_seconds
         elif time.monotonic() > give_up_at:
@@ -58,7 +58,7 @@ class Reconnector:
         return StoreUnreachable(f"{self._backend.name} could not be reached: {error}")
 
     def settle(self, lost: Unsettled) -> bool:
-        """Asks, until there is an answer, whether a commit whose reply was lost was made."""
+        """Asks, until there is an answer, whether a commit whose reply was lost was applied."""
         give_up_at = time.monotonic() + self._reconnect_seconds
         while True:
             try:

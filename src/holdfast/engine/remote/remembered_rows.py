@@ -28,8 +28,8 @@ _CALLS_PER_LOOK: Final = 256  # between two computations of the total size
 
 
 class Comparison(NamedTuple):
-    """Keys, and begins of pages, that are not as they are remembered, and those that are. One that
-    is in neither was not remembered, or has rows beside those that were."""
+    """Keys, and starts of pages, that differ from what was remembered, and those that do not. One
+    that is in neither was not remembered, or has rows besides the remembered ones."""
 
     changed: list[bytes]
     same: list[bytes]
@@ -45,8 +45,8 @@ class RememberedRows:
         self.place: Any = None  # the moment at which all of it was true, where rows have no version
         self.size = 0  # bytes of all keys and values
         self._keys: list[bytes] = []  # of all rows, in order
-        # The begin of a scan whose first row named another row, and what came before that name in
-        # its key: the list of work names a job, and is of no use without it.
+        # The start of a scan whose first row named another row, and what came before that name in
+        # its key: the work list names a job, which is then read.
         self.follows: dict[bytes, bytes] = {}
 
     def between(self, begin: bytes, end: bytes) -> list[bytes]:
@@ -105,7 +105,7 @@ class RememberedRows:
         return found
 
     def apply(self, commit: Commit, made: Committed) -> None:
-        """Takes over what a commit has written. What it has read was true in that moment."""
+        """Adds what a commit has written. What it has read was true at that moment."""
         if made.changed is None:
             read = {key: self.rows[key] for key in commit.keys if key in self.rows}
             for walked in commit.ranges:

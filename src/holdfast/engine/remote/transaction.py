@@ -70,7 +70,7 @@ class Writes(WriteBuffer):
         if self.adds and (added_to := [key for key in keys if key in self.adds]):
             self._below.get_many(added_to)  # all in one round trip
             for key in added_to:
-                if key in self.adds:  # it may be listed twice
+                if key in self.adds:  # a key may be listed twice
                     self._resolve(key)
         return super().get_many(keys)
 
@@ -94,7 +94,7 @@ class Writes(WriteBuffer):
         try:
             super().add(key, delta)
         except BaseException:
-            self.adds[key] = delta  # what was accepted stays, for the commit to refuse
+            self.adds[key] = delta  # keeps what was accepted, and lets the commit refuse it
             raise
 
     # --- writing ---------------------------------------------------------------------------------
@@ -194,8 +194,8 @@ class Writes(WriteBuffer):
         return clears, puts, list(deletes)
 
     def _refuse_outside(self, keys: dict[bytes, int], ranges: list[WalkedRange]) -> None:
-        """A commit excludes those of its own space only: what was read elsewhere may change in the
-        very moment in which it is checked."""
+        """Raises if something outside of the space was read: a commit excludes only those of its
+        own space, so what was read elsewhere may change while it is checked."""
         space = self.space
         # All keys are between the first and the last one, so checking these two is enough.
         outside = (

@@ -29,7 +29,7 @@ _NOTHING: Final = object()  # no result
 
 
 class Views:
-    """The views of an engine, above all those that have read nothing yet."""
+    """The views of an engine, in particular those that have read nothing yet."""
 
     def __init__(
         self,
@@ -50,8 +50,8 @@ class Views:
         return RemoteView(self, space, guard)
 
     def read(self, work: Callable[[Reader], T], space: bytes, guard: Guard | None, kind: str) -> T:
-        """Runs `work` on a view. What needed one fetch when its `kind` was read last is given the
-        answer to a single fetch, for which a server has no snapshot to keep."""
+        """Runs `work` on a view. If the last read of this `kind` needed one fetch, it gets the
+        answer to a single fetch, for which a server keeps no snapshot."""
         if kind in self._single:
             try:
                 return self._read_once(work, space, guard)
@@ -78,8 +78,8 @@ class Views:
 
     def _run(self, work: Callable[[Reader], T], reader: Reader, seen: ReadCache) -> T:
         """Runs `work`, first on the rows that led earlier reads to others; at the first row that is
-        not among them all are fetched. If they are what they were, the run goes on; if not, it is
-        made again."""
+        not among them, all are fetched. If these rows are unchanged, the run goes on; if not, it
+        starts again."""
         if self.prefetch_hints:
             seen.begin_run(guessing=True)
             result = _guess(work, reader, seen)
@@ -190,7 +190,7 @@ class SingleFetch:
 
 
 class ViewSession:
-    """A session that keeps looking for a server until it has read something. After that, a lost
+    """A session that tries again to reach a server until it has read something. After that, a lost
     connection means a lost snapshot, which can't be recovered."""
 
     committed = False
@@ -258,8 +258,8 @@ class ViewSession:
 
 
 def _guess(work: Callable[[Reader], Any], reader: Reader, seen: ReadCache) -> Any:
-    """Returns the result of a run that began on guesses, or _NOTHING if some were wrong: then it is
-    known how what it has asked for really is."""
+    """Returns the result of a run that began on guesses, or _NOTHING if some were wrong: then the
+    real values are known."""
     try:
         result = work(reader)
     except GuessingEnded:

@@ -1,12 +1,12 @@
 """The URL of a store in Valkey: its servers, the login, and what a commit waits for.
 
-    valkey://host:port                            one server, or any nodes of a cluster: it is asked
+    valkey://host:port                            one server, or any nodes of a cluster
     valkey://user:password@one:6379,two:6379/0    a name and password, several nodes, a database
     valkeys://host                                the same over TLS (also rediss://)
 
-What follows a `?` chooses how: `store` names one of several stores on the same servers, `replicas`
-is the number of replicas that a commit waits for, `patience` the seconds after which an answer is
-given up, and `persistence=none` says that the servers need not keep anything on disk.
+Options follow a `?`: `store` names one of several stores on the same servers, `replicas` is the
+number of replicas that a commit waits for, `patience` the seconds to wait for an answer, and
+`persistence=none` says that the servers need not keep anything on disk.
 """
 
 from typing import Final
@@ -40,7 +40,7 @@ class StoreAddress(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """The address for people, without the password."""
+        """Returns the address for messages, without the password."""
         return ",".join(f"{host}:{port}" for host, port in self.hosts)
 
 

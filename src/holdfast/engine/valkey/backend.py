@@ -19,8 +19,8 @@ from holdfast.engine.valkey.whole_store import WholeSession
 from holdfast.errors import BadInput, UnsupportedFormat
 
 FORMAT: Final = 1
-_BATCH: Final = 1_000  # spaces that are asked about in one round trip
-_RESEND_SECONDS: Final = 5.0  # that a message is sent again by itself; then the engine decides
+_BATCH: Final = 1_000  # spaces in one round trip
+_RESEND_SECONDS: Final = 5.0  # that a message is repeated automatically; then the engine decides
 
 
 class ValkeyBackend:
@@ -65,9 +65,9 @@ class ValkeyBackend:
         return sorted(spaces)
 
     def register(self, state: SpaceState) -> None:
-        """Adds a space to the list of all spaces before anything is written to it. The list may
-        lose its end in a failover, so this is repeated after each. Costs 1 round trip then, or
-        none."""
+        """Adds a space to the list of all spaces before anything is written to it. A failover may
+        lose the end of the list, so this is repeated after each one. Costs 1 round trip, or none if
+        the space is known to be listed."""
         changes = self.servers.changes
         if state.registered_at != changes:
             command = ("SADD", self.names.spaces, state.space)
@@ -77,7 +77,7 @@ class ValkeyBackend:
     def ask_spaces(
         self, states: Sequence[SpaceState], make: Callable[[SpaceState], Command]
     ) -> list[Any]:
-        """Returns the reply to one command for each state: one round trip for those of a server."""
+        """Returns the reply to one command for each state, in one round trip for each server."""
         by_host: dict[Host, list[SpaceState]] = {}
         for state in states:
             by_host.setdefault(self.servers.host_of(state.slot), []).append(state)
@@ -160,7 +160,7 @@ class ValkeyBackend:
         )
 
     def stats(self) -> dict[str, int]:
-        """Figures of the store, over all servers."""
+        """Returns figures of the store, over all servers."""
         states = [self.state_of(space) for space in self.spaces()]
         keys = self.ask_spaces(states, lambda state: ("ZCARD", state.names.keys))
         commits = self.ask_spaces(states, lambda state: ("HGET", state.names.state, "version"))

@@ -15,7 +15,7 @@ from holdfast.errors import NotAuthenticated
 
 Command = Sequence[bytes | str | int]
 
-ANSWER_SECONDS: Final = 5.0  # that a server may be silent before another one is looked for
+ANSWER_SECONDS: Final = 5.0  # that a server may be silent before the client looks for another one
 CONNECT_SECONDS: Final = 2.0
 _FREE_CONNECTIONS: Final = 32  # kept for later, to one server
 
@@ -24,7 +24,7 @@ FAILURES: Final = (Lost, TimedOut, InvalidResponse, OSError)
 
 
 class NotSent(Exception):
-    """A connection could not be made: nothing of what was asked has reached the server."""
+    """A connection could not be made: nothing has reached the server."""
 
 
 class ServerConnection:
@@ -59,8 +59,7 @@ class ServerConnection:
             raise NotSent(str(error)) from error
 
     def ask(self, commands: Sequence[Command]) -> list[Any]:
-        """Returns the replies; an error that a server answers with is one of them, and is not
-        raised."""
+        """Returns the replies; a server's error is one of them, and is not raised."""
         connection = self._connection
         packed = [piece for command in commands for piece in connection.pack_command(*command)]
         connection.send_packed_command(packed)
@@ -108,7 +107,7 @@ class Node:
         self._closed = False
 
     def ask(self, commands: Sequence[Command]) -> list[Any]:
-        """Returns one round trip. Raises `NotSent`, or one of `FAILURES` if it may have been
+        """Makes one round trip. Raises `NotSent`, or one of `FAILURES` if it may have been
         received."""
         with self._lock:
             connection = self._free.pop() if self._free else None
@@ -118,7 +117,7 @@ class Node:
             replies = connection.ask(commands)
         except BaseException:
             connection.close()
-            self.drop_connections()  # those that were made before are likely dead too
+            self.drop_connections()  # connections made before are probably dead too
             raise
         self._give_back(connection)
         return replies

@@ -1,7 +1,7 @@
 """Decides from the servers' settings what a commit must wait for.
 
 A commit is on the disk of its server when it returns if `appendfsync` is `always`. With `everysec`
-the server says so up to a second later, and `durability="commit"` waits for its word (WAITAOF). A
+the server syncs up to a second later, and `durability="commit"` waits for that (WAITAOF). A
 server without an append-only file keeps nothing reliably; it is refused unless the
 URL says `persistence=none`.
 """
@@ -64,7 +64,8 @@ class Waits(msgspec.Struct, frozen=True):
 
 
 def settle(servers: Servers, address: StoreAddress, durability: str) -> Waits:
-    """Looks at every primary, and refuses what can't keep the promises of `durability`."""
+    """Checks the settings of every primary, and refuses those that can't keep the promises of
+    `durability`."""
     found = [_settings(servers, slot) for slot in servers.first_slots()]
     if any(settings.evicts for settings in found):
         raise StoreUnusable(

@@ -31,7 +31,7 @@ def function(name: str) -> bytes:
 
 
 def pack_list(parts: Iterable[bytes]) -> bytes:
-    """Strings in one string, as library.lua reads them.
+    """Packs strings into one string, as library.lua reads them.
 
     >>> unpack_list(pack_list([b"a", b"", b"bc"]))
     [b'a', b'', b'bc']
@@ -54,7 +54,7 @@ class SpaceKeyNames:
     __slots__ = ("_stem", "keys", "log", "mark", "read", "state", "tag", "values", "views")
 
     def __init__(self, store: str, space: bytes) -> None:
-        # The empty space is stored beside the list of all spaces, so both are read in one round
+        # The empty space is stored next to the list of all spaces, so both are read in one round
         # trip.
         self.tag = b"%s/%s" % (store.encode(), space.hex().encode()) if space else store.encode()
         self._stem = b"%s:{%s}:" % (store.encode(), self.tag)

@@ -2,8 +2,8 @@
 
 A commit publishes its notices on one channel. Every primary is listened to, and a notice is taken
 from the server that its space lives on, so those of a space come in the order of their commits. A
-message names the version that left notices before it: what was lost with a connection is seen, and
-read from the log of its space.
+message names the previous version with notices, so a message that was lost with a connection is
+noticed, and read from the log of its space.
 """
 
 import select
@@ -43,11 +43,11 @@ class Listener:
         self._received: deque[list[Notice]] = deque()
         self._bytes = 0  # of what is in `_received`
         self._count = 0  # of all that was ever in `_received`
-        self._lost = 0  # commits whose notices can't be had any more
+        self._lost = 0  # commits whose notices are lost
         self._closed = False
 
     def newest(self) -> tuple[int, int]:
-        """Returns the place behind all commits that have returned so far."""
+        """Returns the position after all commits that have returned so far."""
         with self._lock:
             self._catch_up()
             return self._count, self._lost
@@ -61,7 +61,7 @@ class Listener:
             return (self._count, self._lost), forgotten, [n for notices in recent for n in notices]
 
     def listen(self, wake: Callable[[], None], stopped: threading.Event) -> None:
-        """Calls `wake` whenever something has come, until `stopped`."""
+        """Calls `wake` whenever something has arrived, until `stopped`."""
         while not stopped.is_set():
             with self._lock:
                 connections = list(self._connections.values())
@@ -120,7 +120,7 @@ class Listener:
                 pass
 
     def _take_waiting(self, connection: ServerConnection) -> None:
-        """Takes what has come so far."""
+        """Takes what has arrived so far."""
         host = next(
             (host for host, other in self._connections.items() if other is connection), None
         )
@@ -130,7 +130,7 @@ class Listener:
             while connection.has_message():
                 self._take(host, connection.receive())
         except (ResponseError, *FAILURES):
-            self._drop_connections()  # the next look connects again
+            self._drop_connections()  # the next check connects again
 
     def _take(self, host: Host, message: list[bytes]) -> bool:
         """Takes one message; True if it is the answer to a PING."""
@@ -150,7 +150,7 @@ class Listener:
         if version <= known:
             return  # it was in the log, which was read after it had been sent
         if before > known:
-            self._ask_for_missing([space])  # and for this one with them
+            self._ask_for_missing([space])  # this notice included
             return
         self._versions[space] = version
         self._keep(notices)

@@ -1,7 +1,7 @@
 """The servers of a store: one, or a cluster whose nodes come, go and take over from one another.
 
-A call names the slot of its keys and is sent to the server that holds them. What passes by itself
-(a slot on the move, a failover, a lost connection) is waited for, for a limited time. So a call may
+A call names the slot of its keys and is sent to the server that holds them. It waits, for a limited
+time, for what passes by itself: a slot on the move, a failover, a lost connection. So a call may
 reach a server twice, and must be idempotent.
 """
 
@@ -62,7 +62,7 @@ class Servers:
         self.is_cluster = False
         self.round_trips = 0  # counted for tests and figures
         self.changes = 0  # how often a server was lost, or another one took its place
-        self._looks = 0  # how often they were looked for
+        self._looks = 0  # how often the servers were looked up
         self._silent: dict[Host, float] = {}  # when a server did not answer
         self._find(first=True)
 
@@ -126,7 +126,7 @@ class Servers:
         return slots[slot] if len(slots) > 1 else slots[0]
 
     def _may_ask_again(self, slot: int, error: ResponseError, sent: bool) -> bool:
-        """Returns whether asking again at once can help. Raises what no waiting changes."""
+        """Returns whether sending again at once can help. Raises errors that will not pass."""
         problem = str(error)
         if "Function not found" in problem:
             _load_library(self._node(slot))
@@ -136,7 +136,7 @@ class Servers:
             return True
         if problem.startswith(_TRANSIENT_ERRORS):
             return False
-        if sent:  # an answer to the first message was lost, and it may have been another one
+        if sent:  # the answer to the first message was lost, and may have been a different one
             raise NoReply(problem, sent=True)
         raise explain(error, self._address.name)
 
@@ -197,7 +197,7 @@ class Servers:
 
     def _ask_for_map(self, host: Host) -> list[Host] | None:
         """Returns the primary of each slot, one for all without a cluster, or None if `host` can't
-        say."""
+        tell."""
         cluster, replication = self._at(host).ask([("INFO", "cluster"), ("INFO", "replication")])
         for reply in (cluster, replication):
             if isinstance(reply, ResponseError):

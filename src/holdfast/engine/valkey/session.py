@@ -1,8 +1,8 @@
 """One snapshot of a space, read a part at a time, and the commit of what was written on it.
 
-A server keeps the newest state only, and a log of what was changed lately with the values before.
-Each answer comes with what was changed since the answer before it. Laid over what was read, the
-old values restore the moment of the first read: however often the space changes meanwhile, a
+A server keeps only the newest state, and a log of recent changes with the values before them. Each
+answer contains what was changed since the previous answer. Put over what was read, the old values
+restore the moment of the first read: however often the space changes meanwhile, a
 session sees one state of it.
 """
 
@@ -49,14 +49,14 @@ if TYPE_CHECKING:
     from holdfast.engine.valkey.backend import ValkeyBackend
 
 _PAGE_BYTES: Final = 4 * 1024 * 1024  # a server is not kept from others for longer than this takes
-_LONG_SESSION_SECONDS: Final = 1.0  # a session of this age has its moment kept in the log
+_LONG_SESSION_SECONDS: Final = 1.0  # for a session of this age, the log keeps its snapshot
 _KEPT_MS: Final = 120_000
 _KEEP_AGAIN_SECONDS: Final = 30.0
 _CLAIM_MS: Final = int(CLAIM_SECONDS * 1000)
-_PROMISE_MS: Final = 50  # a session that waits for its claim asks more often than that
+_PROMISE_MS: Final = 50  # a session that waits for its claim polls more often than that
 _FIRST_CLAIM_PAUSE: Final = 0.0005
-_MAX_CLAIM_PAUSE: Final = 0.001  # beside 8 processes 8 ms gave 0.6 of the commits, 0.5 ms 0.9
-_VERSION: Final = 1  # rows have none of their own: the log knows what was changed
+_MAX_CLAIM_PAUSE: Final = 0.001  # with 8 other processes, 8 ms gave 0.6 of the commits, 0.5 ms 0.9
+_VERSION: Final = 1  # rows have no version: the log tells what was changed
 
 Pairs = list[tuple[bytes, Row]]
 
@@ -280,7 +280,7 @@ class SpaceSession:
         return None if value is None else Row(value, _VERSION)
 
     def _fill(self, page: RangeRead, is_whole: int, flat: list[bytes]) -> Pairs:
-        """Returns the pairs of a page as they were, fetched on where large values have cut it
+        """Returns the pairs of a page as they were; fetches the rest if large values have cut it
         short."""
         if page.follow:
             named = [(key, self._row_at_snapshot(key, value)) for key, value in _pairs(flat)]
@@ -365,7 +365,9 @@ class SpaceSession:
             message = (*self._message(commit, sequence, place), *asked)
             reply = self._send(message, self._pass_turns_command(sequence))
         except NoReply as problem:
-            if problem.sent:  # the sequence is not used again: its last number is open
+            if (
+                problem.sent
+            ):  # the sequence is not used again: the outcome of its last number is unknown
                 raise Unsettled(lambda: self._settle(sequence)) from problem
             self._state.give_back(sequence)
             raise ConnectionLost(str(problem)) from problem
@@ -410,8 +412,8 @@ class SpaceSession:
         )
 
     def _send(self, command: Command, then: list[Command]) -> list[Any]:
-        """Makes one round trip, with what follows the commit, even if it waits for replicas or for
-        a disk; more while another session has claimed the space."""
+        """Sends a commit with the waits that follow it in one round trip, or in more while another
+        session has claimed the space."""
         waits = self._backend.waits
         end = time.monotonic() + self._backend.patience
         pauses = _pauses(CLAIM_SECONDS)
@@ -458,7 +460,7 @@ def _pairs(flat: list[bytes]) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _questions(keys: Sequence[bytes], pages: Sequence[RangeRead]) -> list[Any]:
-    """Returns the arguments that ask for these keys and pages."""
+    """Returns the arguments that request these keys and pages."""
     arguments: list[Any] = [_PAGE_BYTES, len(keys), *keys]
     for page in pages:
         how: bytes | int = b"@" + page.follow if page.follow else int(page.reverse)

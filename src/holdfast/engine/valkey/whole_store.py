@@ -23,7 +23,7 @@ class WholeSession:
 
     def __init__(self, backend: "ValkeyBackend") -> None:
         self._backend = backend
-        # The list of all spaces comes along with the first answer.
+        # The list of all spaces is part of the first answer.
         self._root = SpaceSession(
             backend, backend.state_of(b""), ("SMEMBERS", backend.names.spaces)
         )
@@ -61,7 +61,7 @@ class WholeSession:
         self._root.close()
 
     def _join(self, page: RangeRead, pairs: Pairs) -> Pairs:
-        """Returns the pairs of a page, those of the spaces among the others."""
+        """Returns the pairs of a page, merged with those of the spaces."""
         inside: Pairs = []
         spaces = self._within(page.begin, page.end)
         for space in reversed(spaces) if page.reverse else spaces:

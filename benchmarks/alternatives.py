@@ -1,11 +1,11 @@
-"""Is Holdfast ahead of the job queues, limiters and mappers that people use, each as it comes?
+"""How do job queues, limiters and mappers that people use compare, each with its defaults?
 
-Run: python -m benchmarks.beside [--quick]
+Run: python -m benchmarks.alternatives [--quick]
 
-Every package runs in an environment of its own, under .peers/, and is left out with the reason if
-it can't be installed. A queue is measured in two phases: 8 clients enqueue jobs that do nothing, 8
-at a time are worked off. From put to done is the sum of both. Redis here is a valkey-server that
-syncs once a second, as it comes with an append-only file; PostgreSQL syncs each commit.
+Every package runs in an environment of its own, under .peers/; one that can't be installed is left
+out, with the reason. A queue is measured in two phases: 8 clients enqueue jobs that do nothing, and
+then 8 at a time are run. "From put to done" is the sum of both. Redis here is a valkey-server that
+syncs once a second, its default with an append-only file; PostgreSQL syncs each commit.
 """
 
 import statistics
@@ -53,7 +53,7 @@ WALRUS = Peer("walrus", "entities_walrus", ("walrus",))
 OUR_ENTITIES = Peer("Holdfast, in process", "entities_holdfast", ())
 
 _databases = count()
-Figures = dict[str, dict[str, float]]  # by contender and phase: the median of pieces per second
+Figures = dict[str, dict[str, float]]  # by contender and phase: the median of calls per second
 
 
 def main(quick: bool) -> None:
@@ -99,24 +99,24 @@ def show(queues: Figures, embedded: Figures, limiters: Figures, entities: Figure
     durable = {"Holdfast": SYNCED, "procrastinate": SYNCED, "PgQueuer": SYNCED, "": EVERY_SECOND}
     for phase in ("enqueued", "completed"):
         figures = seconds(queues, phase)
-        report(f"A job, {phase}, 8 clients", figures, beside="Holdfast", durability=durable)
+        report(f"A job, {phase}, 8 clients", figures, baseline="Holdfast", durability=durable)
     done = from_put_to_done(queues)
-    report("A job from put to done, 8 clients", done, beside="Holdfast", durability=durable)
+    report("A job from put to done, 8 clients", done, baseline="Holdfast", durability=durable)
     unsynced = {"Holdfast": INTERVAL, "Huey": "none (synchronous = off)"}
     whole = from_put_to_done(embedded)
-    report("A job from put to done, in process", whole, beside=EMBEDDED.name, durability=unsynced)
+    report("A job from put to done, in process", whole, baseline=EMBEDDED.name, durability=unsynced)
     for storage, kept in (("memory", "none"), ("redis", EVERY_SECOND)):
         report(
             f"A limiter's hit, peers on {storage}",
             seconds(limiters, storage),
-            beside=OUR_LIMITER.name,
+            baseline=OUR_LIMITER.name,
             durability={"Holdfast": INTERVAL, "": kept},
         )
     for work in ("get", "select", "put"):
         report(
             f"An object with five fields: {work}",
             seconds(entities, work),
-            beside=OUR_ENTITIES.name,
+            baseline=OUR_ENTITIES.name,
             durability={"Holdfast": SYNCED, "": EVERY_SECOND},
         )
     print("\nReach")
@@ -125,7 +125,7 @@ def show(queues: Figures, embedded: Figures, limiters: Figures, entities: Figure
         fastest = min(named, key=lambda name: done[name])
         ratio = done[fastest] / done["Holdfast"]
         reach(
-            f"jobs over RESP, synced, beside the fastest ({fastest})",
+            f"jobs over RESP, synced, vs the fastest ({fastest})",
             ratio,
             3,
             at_most=False,
@@ -134,7 +134,7 @@ def show(queues: Figures, embedded: Figures, limiters: Figures, entities: Figure
     if HUEY.name in whole:
         ratio = whole[HUEY.name] / whole[EMBEDDED.name]
         reach(
-            "jobs in interval mode beside Huey on sqlite3, unsynced",
+            "jobs in interval mode vs Huey on sqlite3, unsynced",
             ratio,
             2,
             at_most=False,
@@ -143,7 +143,7 @@ def show(queues: Figures, embedded: Figures, limiters: Figures, entities: Figure
 
 
 def from_put_to_done(figures: Figures) -> dict[str, float]:
-    """Seconds of both phases together."""
+    """Returns the seconds of both phases together."""
     return {name: 1 / each["enqueued"] + 1 / each["completed"] for name, each in figures.items()}
 
 
@@ -153,7 +153,7 @@ def in_rounds(
     rounds: int,
     empty: Callable[[], None],
 ) -> Figures:
-    """Lets each contender work once in every round, on an address that it finds empty."""
+    """Runs each contender once in every round, on a server or folder that is empty."""
     found: dict[str, dict[str, list[float]]] = {}
     left_out: set[Peer] = set()
     for _ in range(rounds):
@@ -182,7 +182,7 @@ def seconds(figures: Figures, phase: str) -> dict[str, float]:
 
 
 def fresh_database(server: PostgresServer) -> str:
-    """The address of a database in which nothing is."""
+    """Yields the address of an empty database."""
     name = f"bench_{next(_databases)}"
     with psycopg.connect(server.url(), autocommit=True) as connection:
         connection.execute(f"create database {name}".encode())
@@ -191,7 +191,7 @@ def fresh_database(server: PostgresServer) -> str:
 
 @contextmanager
 def holdfast_server(folder: Path) -> Iterator[str]:
-    """The address of a server that waits for the disk before each reply."""
+    """Yields the address of a server that waits for the disk before each reply."""
     command = [sys.executable, "-m", "holdfast", "serve", "--data", str(folder)]
     command += ["--resp", "127.0.0.1:0", "--http", "127.0.0.1:0"]
     process: Any = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
