@@ -478,6 +478,8 @@ MIN_TIME_STEP: Final = 0.001  # seconds; two readings of a clock are rarely clos
 MAX_BUCKETS: Final = 100_000  # of a sequence within its expiry, and of one range that is read
 # of all queries or entities of a call: about two seconds of reading, as long as a batch may take
 MAX_BUCKETS_PER_CALL: Final = 1_000_000
+# of a metric: pages and scrapes contain it, and each write reads it with the spec
+MAX_METRIC_HELP_CHARS: Final = 4_096
 MAX_ENTITY_COMPONENTS: Final = 32  # so that people can still read the key
 MAX_UNITS: Final = 2**53  # in one call: beyond it, a double can't tell adjacent integers apart
 MAX_AT: Final = 253_402_300_799.0  # the last second of the year 9999
