@@ -310,7 +310,8 @@ MAX_EVENT_MS: Final = 2**42  # the year 2109: a time fits into 6 bytes of 7 bits
 MAX_EVENT_WRITES: Final = 100_000  # of one event, all handlers together: other writers wait for it
 MAX_EVENT_HANDLERS: Final = 100  # that an event carries itself: they are parsed with each event
 MAX_BATCH_EVENTS: Final = 10_000  # in one transaction, for which other writers wait
-# of processor time for a read of several keys: a million members that are compared
+# of processor time for a read of several keys, or of sketches of a distribution: a million members
+# that are compared
 MAX_MERGE_SECONDS: Final = 10.0
 EVENTS_PER_STREAM_STEP: Final = 1_000  # events of a stream in one transaction
 MAX_BATCH_RECORDS: Final = 10_000  # records of a batch held in memory before they are written
@@ -480,6 +481,8 @@ MIN_TIME_STEP: Final = 0.001  # seconds; two readings of a clock are rarely clos
 MAX_BUCKETS: Final = 100_000  # of a sequence within its expiry, and of one range that is read
 # of all queries or entities of a call: about two seconds of reading, as long as a batch may take
 MAX_BUCKETS_PER_CALL: Final = 1_000_000
+# of a metric: pages and scrapes contain it, and each write reads it with the spec
+MAX_METRIC_HELP_CHARS: Final = 4_096
 MAX_ENTITY_COMPONENTS: Final = 32  # so that people can still read the key
 MAX_UNITS: Final = 2**53  # in one call: beyond it, a double can't tell adjacent integers apart
 MAX_AT: Final = 253_402_300_799.0  # the last second of the year 9999
@@ -526,7 +529,8 @@ MAX_PIPELINED_BYTES: Final = 1024 * 1024  # of those commands; the network holds
 MAX_QUEUED_WRITES: Final = 100_000  # of all connections; beyond it, writes are refused
 MAX_BATCH_COMMANDS: Final = 10_000  # between MULTI and EXEC: other writers wait while it runs
 MAX_BATCH_SECONDS: Final = 2.0  # of processor time for one batch: other writers wait for it
-# more for each event, job or query of a call that has many: an ordinary one takes 0.1 to 0.4 ms
+# more for each event, job, query, write or hit of metrics of a call that has many: an ordinary one
+# takes 0.1 to 0.4 ms
 SECONDS_PER_ITEM: Final = 0.001
 MAX_BATCH_READS_ON_LOOP: Final = 4  # a read-only batch with more reads runs in a thread
 MAX_READ_ON_LOOP: Final = 20  # a read that asks for more items runs in a thread

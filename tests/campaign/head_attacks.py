@@ -96,3 +96,23 @@ def large_words_of_strangers(by: Attacker) -> None:
     for words in (("HELLO", "3", "SETNAME"), ("AUTH", "ann"), ("CLIENT", "SETINFO", "lib-name")):
         for _ in range(by.times(20)):
             by.push(by.resp(), command(*words, large), wait=2)
+
+
+@attack
+def metrics_of_many_parts(by: Attacker) -> None:
+    """Records into many large sketches, hits of many buckets, and more quantiles than bins."""
+    sequences = [{"timeStep": 10 + n, "expiry": 3_600, "name": f"s{n}"} for n in range(16)]
+    spec = {"type": "distribution", "max_bins": 65_536, "relative_accuracy": 0.0001}
+    by.server.call("metrics.define", specs={"many": {**spec, "sequences": sequences}})
+    writes = [
+        {"metric": "many", "op": "record", "value": 1.0003**n} for n in range(by.times(5_000))
+    ]
+    by.server.call("metrics.write", writes=writes)
+    hits = [{"condition": "many", "entity": [n]} for n in range(by.times(2_000))]
+    condition = {"many": {"limit": 1_000, "window": 10_000}}
+    for call in ("try_incr", "peek"):
+        by.server.call(
+            f"metrics.{call}", operations=hits, conditions=condition, bucket_count=10_000
+        )
+    quantiles = [n / 50_000 for n in range(by.times(50_000))]
+    by.server.call("metrics.distribution", metric="many", latest=60, quantiles=quantiles)

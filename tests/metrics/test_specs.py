@@ -128,3 +128,10 @@ def test_an_unknown_name_is_answered_with_the_nearest_known_one() -> None:
         known_metric(normalize({"edits": {}, "bytes": {}}), "edit")
     with pytest.raises(BadMetricSpec, match="did you mean 'sequences'"):
         normalize({"m": {"sequence": []}})
+
+
+def test_a_help_text_that_would_fill_pages_and_scrapes_is_refused() -> None:
+    with pytest.raises(BadMetricSpec, match="has 4097 characters, at most 4096"):
+        normalize({"edits": {"help": "x" * 4_097}})
+
+    assert normalize({"edits": {"help": "x" * 4_096}})

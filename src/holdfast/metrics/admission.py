@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
+from holdfast.call_time import CallTimer
 from holdfast.engine.contract import Reader, Transaction
 from holdfast.error_text import did_you_mean, shown
 from holdfast.errors import BadLimit, MetricOverflow, NotACounter
 from holdfast.limits import MAX_UNITS
 from holdfast.metrics import registry
+from holdfast.metrics.call_timers import timer_of_items
 from holdfast.metrics.conditions import WITH_BUCKETS, LimiterPlan, condition_keys
 from holdfast.metrics.entity import suffix_of, suffix_of_list
 from holdfast.metrics.layout import Keys
@@ -37,6 +39,7 @@ def decide(
     asked: list[CheckedOperation],
     namespace: str,
     now: float,
+    timer: CallTimer,
 ) -> tuple[bool, list[tuple[CheckedOperation, "ConditionGroup"]]]:
     """Returns whether all operations are allowed, and the group of each. Reads only.
 
@@ -52,6 +55,7 @@ def decide(
         if group is None:
             state = read_limit_state(reader, condition_keys[keys, condition], suffix, now)
             group = groups[which] = ConditionGroup(state)
+            timer.check()  # a state may have 10,000 buckets or hits
         group.amount += amount
         grouped.append((operation, group))
     allowed = True
@@ -103,8 +107,9 @@ def peek(
 ) -> BatchResult:
     """Returns the result that `try_incr` would have. Writes nothing."""
     keys, namespace, now = where
+    timer = _timer(asked)
     check_specs(reader, keys, plan, asked)
-    allowed, grouped = decide(reader, keys, plan, asked, namespace, now)
+    allowed, grouped = decide(reader, keys, plan, asked, namespace, now, timer)
     return _batch_result(allowed, grouped)
 
 
@@ -118,12 +123,14 @@ def try_incr(
         limit_keys, suffix = condition_keys[keys, condition], suffix_of(entity, namespace)
         only = hit_function(condition)(tx, limit_keys, suffix, amount, now)
         return BatchResult(allowed=only.allowed, retry_after=only.retry_after, results=[only])
-    store_specs(tx, keys, plan, asked)
-    allowed, grouped = decide(tx, keys, plan, asked, namespace, now)
+    timer = _timer(asked)
+    store_specs(tx, keys, plan, asked, timer)
+    allowed, grouped = decide(tx, keys, plan, asked, namespace, now, timer)
     if allowed:
         try:
             for _, group in grouped:
                 group.charge(tx)
+                timer.check()
         except NotACounter as error:
             raise MetricOverflow("a limit's counter would exceed its 64 bits") from error
     return _batch_result(allowed, grouped)
@@ -132,10 +139,12 @@ def try_incr(
 def incr(tx: Transaction, plan: LimiterPlan, asked: list[CheckedOperation], where: Where) -> None:
     """Counts all operations without checking limits. With buckets, writes 1 key for each."""
     keys, namespace, now = where
-    store_specs(tx, keys, plan, asked)
+    timer = _timer(asked)
+    store_specs(tx, keys, plan, asked, timer)
     if plan.algorithm not in WITH_BUCKETS:
-        for _, group in decide(tx, keys, plan, asked, namespace, now)[1]:
+        for _, group in decide(tx, keys, plan, asked, namespace, now, timer)[1]:
             group.charge(tx)
+            timer.check()
         return
     try:
         for condition, entity, amount in asked:
@@ -151,7 +160,11 @@ def incr(tx: Transaction, plan: LimiterPlan, asked: list[CheckedOperation], wher
 
 
 def store_specs(
-    tx: Transaction, keys: Keys, plan: LimiterPlan, asked: list[CheckedOperation]
+    tx: Transaction,
+    keys: Keys,
+    plan: LimiterPlan,
+    asked: list[CheckedOperation],
+    timer: CallTimer,
 ) -> None:
     """Stores the specs of the conditions in use, or refuses those that contradict the stored ones.
 
@@ -162,6 +175,7 @@ def store_specs(
     for condition, _, _ in asked:
         if tx.get(keys.spec(condition.name)) != condition.stored:
             registry.store_spec(tx, keys, condition.name, condition.metric, condition.window_spec)
+            timer.check()
 
 
 def store_all_specs(
@@ -169,10 +183,12 @@ def store_all_specs(
 ) -> None:
     """Stores the specs of all conditions of a new limiter. Reads 1 key for each."""
     if plan.algorithm in WITH_BUCKETS:
+        timer = timer_of_items("the definition", len(plan.conditions))
         for name, condition in plan.conditions.items():
             registry.store_spec(
                 tx, keys, name, condition.metric, condition.window_spec, on_conflict
             )
+            timer.check()
 
 
 def has_all_specs(reader: Reader, keys: Keys, plan: LimiterPlan) -> bool:
@@ -194,6 +210,10 @@ def check_specs(
 
 
 # --- pieces -----------------------------------------------------------------------------------
+
+
+def _timer(asked: list[CheckedOperation]) -> CallTimer:
+    return timer_of_items("the hits", len(asked))
 
 
 def _read_operation(plan: LimiterPlan, operation: Any) -> CheckedOperation:

@@ -5,10 +5,12 @@ from typing import Any, Final
 
 import msgspec
 
+from holdfast.call_time import CallTimer
 from holdfast.engine.contract import Reader, Transaction
 from holdfast.errors import BadRange
 from holdfast.keys import pack_int
 from holdfast.metrics import sketches
+from holdfast.metrics.call_timers import timer_of_sketches
 from holdfast.metrics.counters import read_buckets, scan_sequence
 from holdfast.metrics.entity import Scoped
 from holdfast.metrics.layout import LIFETIMES, Keys
@@ -90,20 +92,23 @@ def read_distribution(
     sequence = choose_sequence(metric, asked.start, now)
     first, last = buckets_touching(sequence, asked, now)
     check_buckets(len(suffixes) * (last - first + 1))
-    # One entity after the other, since their sketches may be large.
+    # Decoded one after the other, since sketches may be large.
     cells = (
-        cell
+        _decode_cell(value)
         for suffix in suffixes
-        for cell in read_cells(reader, keys, name, sequence, suffix, first, last, now).values()
+        for value in read_buckets(reader, keys, name, sequence, suffix, first, last, now).values()
     )
-    return reading_of(metric, cells, quantiles)
+    return reading_of(metric, cells, quantiles, timer_of_sketches())
 
 
 def reading_of(
-    metric: Metric, cells: Iterable[SketchCell], quantiles: Sequence[float]
+    metric: Metric, cells: Iterable[SketchCell], quantiles: Sequence[float], timer: CallTimer
 ) -> DistributionReading:
-    merged = sketches.merged(cells, metric.bins)
-    found = {repr(q): sketches.quantile(merged, q, metric.accuracy) for q in quantiles}
+    merged = sketches.merged(cells, metric.bins, timer)
+    found = {}
+    for q in quantiles:
+        found[repr(q)] = sketches.quantile(merged, q, metric.accuracy)
+        timer.check()
     if merged.count == 0:
         return DistributionReading(
             count=0, sum=None, min=None, max=None, mean=None, quantiles=found
@@ -116,21 +121,6 @@ def reading_of(
         mean=merged.sum / merged.count,
         quantiles=found,
     )
-
-
-def read_cells(
-    reader: Reader,
-    keys: Keys,
-    name: str,
-    sequence: BucketSequence,
-    suffix: bytes,
-    first: int,
-    last: int,
-    now: float,
-) -> dict[int, SketchCell]:
-    """Returns one entity's visible buckets, ascending. Reads 1 key for each."""
-    found = read_buckets(reader, keys, name, sequence, suffix, first, last, now)
-    return {bucket: _decode_cell(value) for bucket, value in found.items()}
 
 
 def conflict(name: str, old: Metric, new: Metric) -> str | None:
@@ -162,12 +152,14 @@ def series_point(
 ) -> Point:
     """Returns the function that computes a point of a series. Reads 1 key for each bucket."""
     quantile = _quantile(value)
-    cells = read_cells(reader, keys, name, sequence, suffix, first, last, now)
+    cells = read_buckets(reader, keys, name, sequence, suffix, first, last, now)
+    timer = timer_of_sketches()
 
     def point(begins: float, ends: float) -> Number | None:
         first, last = buckets_touching(sequence, TimeRange(begins, ends), now)
-        near = [cells[bucket] for bucket in range(first, last + 1) if bucket in cells]
-        reading = reading_of(metric, near, [] if quantile is None else [quantile])
+        # Decoded for each point: all of them decoded could be many times as large.
+        near = (_decode_cell(cells[each]) for each in range(first, last + 1) if each in cells)
+        reading = reading_of(metric, near, [] if quantile is None else [quantile], timer)
         if quantile is not None:
             return reading.quantiles[repr(quantile)]
         found: Number | None = getattr(reading, value)
@@ -199,6 +191,7 @@ def _summaries(
     reader: Reader, keys: Keys, name: str, metric: Metric, now: float
 ) -> list[list[Sample]]:
     cells = _window_cells(reader, keys, name, metric, now)
+    timer = timer_of_sketches()
     lifetimes = {
         scoped: _decode_lifetime(value)
         for scoped, value in entities_of(reader, keys, LIFETIMES, name)
@@ -208,7 +201,7 @@ def _summaries(
         return [[Sample("_sum", base, 0), Sample("_count", base, 0)]]
     series = []
     for _, scoped in by_value([(life.count, scoped) for scoped, life in lifetimes.items()]):
-        merged = sketches.merged(cells.get(scoped, ()), metric.bins)
+        merged = sketches.merged(cells.get(scoped, ()), metric.bins, timer)
         base = labels(*scoped)
         samples = []
         for q in QUANTILES:

@@ -14,7 +14,8 @@ from holdfast.engine.contract import Reader, Transaction
 from holdfast.error_text import did_you_mean, shown
 from holdfast.errors import BadInput, BadRange, SpecConflict, UnknownMetric
 from holdfast.keys import after, pack, prefix_range, unpack
-from holdfast.limits import MAX_LISTED_BUCKETS, SWEEP_SECONDS
+from holdfast.limits import MAX_COMPARED_NAMES, MAX_LISTED_BUCKETS, SWEEP_SECONDS
+from holdfast.metrics.call_timers import timer_of_items
 from holdfast.metrics.kinds import KINDS
 from holdfast.metrics.layout import (
     ARRIVAL_TIMES,
@@ -61,8 +62,13 @@ def stored_spec(reader: Reader, keys: Keys, name: str) -> StoredSpec:
 
 
 def unknown_metric(reader: Reader, keys: Keys, name: str) -> UnknownMetric:
-    """Returns the error for a metric that is not defined, with the nearest name that is."""
-    known = [found for found, _ in stored_specs(reader, keys)]
+    """Returns the error for a metric that is not defined, with the nearest name that is.
+
+    Reads 1 key for each name that is compared, `MAX_COMPARED_NAMES` at most.
+    """
+    stem = keys.family(SPECS)
+    found = reader.scan(*prefix_range(stem), limit=MAX_COMPARED_NAMES)
+    known = [str(unpack(key, len(stem))[0]) for key, _ in found]
     return UnknownMetric(f"unknown metric {shown(name)}{did_you_mean(name, known)}")
 
 
@@ -150,8 +156,10 @@ def define(
     """Stores the specs that are new or have changed. Reads 1 key for each, writes at most 2."""
     if are_stored(tx, keys, metrics, on_conflict):  # and none is refused after others were stored
         return
+    timer = timer_of_items("the definition", len(metrics))
     for name, metric in metrics.items():
         store_spec(tx, keys, name, metric, None, on_conflict)
+        timer.check()
 
 
 def store_spec(

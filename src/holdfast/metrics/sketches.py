@@ -6,6 +6,7 @@ Bin k holds the values from gamma^(k - 1) to gamma^k; nothing here touches a sto
 import math
 from collections.abc import Iterable
 
+from holdfast.call_time import CallTimer
 from holdfast.error_text import shown
 from holdfast.errors import BadRange
 from holdfast.metrics.records import SketchCell
@@ -55,19 +56,27 @@ def with_value(
     )
 
 
-def merged(cells: Iterable[SketchCell], max_bins: int) -> SketchCell:
+def merged(
+    cells: Iterable[SketchCell], max_bins: int, timer: CallTimer | None = None
+) -> SketchCell:
     """Returns one sketch of all values of `cells`."""
     found = EMPTY
+    positive: dict[int, int] = {}
+    negative: dict[int, int] = {}
     for cell in cells:
+        _add(positive, cell.positive, max_bins)
+        _add(negative, cell.negative, max_bins)
         found = SketchCell(
             found.count + cell.count,
             found.sum + cell.sum,
             min(found.min, cell.min),
             max(found.max, cell.max),
             found.zeros + cell.zeros,
-            _added(found.positive, cell.positive, max_bins),
-            _added(found.negative, cell.negative, max_bins),
+            positive,
+            negative,
         )
+        if timer is not None:
+            timer.check()
     return found
 
 
@@ -104,6 +113,12 @@ def _at_rank(cell: SketchCell, rank: float, accuracy: float) -> float:
 
 def _added(bins: dict[int, int], more: dict[int, int], max_bins: int) -> dict[int, int]:
     found = dict(bins)
+    _add(found, more, max_bins)
+    return found
+
+
+def _add(found: dict[int, int], more: dict[int, int], max_bins: int) -> None:
+    """Adds the counts of `more` to `found`, which a merge of many sketches copies only once."""
     for number, count in more.items():
         found[number] = found.get(number, 0) + count
     if len(found) > max_bins:
@@ -111,7 +126,6 @@ def _added(bins: dict[int, int], more: dict[int, int], max_bins: int) -> dict[in
         kept = len(found) - max_bins
         for number in numbers[:kept]:  # the lowest bins are merged, and lose accuracy, first
             found[numbers[kept]] += found.pop(number)
-    return found
 
 
 def _gamma(accuracy: float) -> float:

@@ -8,6 +8,7 @@ from holdfast.error_text import did_you_mean, shown
 from holdfast.errors import BadInput, BadMetricSpec, UnknownMetric
 from holdfast.limits import (
     MAX_BUCKETS,
+    MAX_METRIC_HELP_CHARS,
     MAX_SECONDS,
     MAX_SEQUENCES,
     MAX_SKETCH_BINS,
@@ -68,7 +69,7 @@ def normalize_metric(name: str, spec: Any) -> Metric:
         sequences=_sequences(name, fields.get("sequences")),
         lifetime=_typed(fields, "lifetime", bool, False, name),
         expose=_typed(fields, "expose", bool, False, name),
-        help=_typed(fields, "help", str, "", name),
+        help=_help(fields, name),
         relative_accuracy=_relative_accuracy(fields, name),
         max_bins=_max_bins(fields, name),
     )
@@ -212,6 +213,16 @@ def _max_bins(fields: Mapping[str, Any], name: str) -> int | None:
             f"{name!r}: max_bins must be an integer from 1 to {MAX_SKETCH_BINS}, not {shown(value)}"
         )
     return None if value == MAX_BINS else value
+
+
+def _help(fields: Mapping[str, Any], name: str) -> str:
+    text: str = _typed(fields, "help", str, "", name)
+    if len(text) > MAX_METRIC_HELP_CHARS:
+        raise BadMetricSpec(
+            f"the help of {shown(name)} has {len(text)} characters, "
+            f"at most {MAX_METRIC_HELP_CHARS} are allowed"
+        )
+    return text
 
 
 def _metric_name(name: Any) -> str:
