@@ -1,9 +1,15 @@
 """Dependencies: who waits for whom, and for how long."""
 
+from collections import Counter
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
 import pytest
 
+from holdfast.compat.qless import batch_commands
 from holdfast.errors import BadArgument, CircularDependency, JobNeeded, UnknownJob, WrongState
-from holdfast.jobs import NewJob, Report
+from holdfast.jobs import NewJob, Report, cancellation
 from holdfast.limits import DEPENDENTS_RELEASED_AT_ONCE, JOBS_PER_STEP
 from holdfast.store import Store
 from holdfast.testing import Clock
@@ -374,3 +380,56 @@ def test_retention_keeps_a_job_until_all_that_waited_for_it_are_released(
     sweep_all(store, clock)
     assert (waiting(store), store.jobs.get("root")) == (MANY, None)
     assert store.check() == []
+
+
+@pytest.fixture
+def most_canceled(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
+    """Returns how many jobs the largest transaction has canceled so far."""
+    ledgers: list[Any] = []
+    cancel = cancellation._cancel
+
+    def counted(ledger: Any, *arguments: Any) -> None:
+        ledgers.append(ledger)
+        cancel(ledger, *arguments)
+
+    monkeypatch.setattr(cancellation, "_cancel", counted)
+    return lambda: max(Counter(map(id, ledgers)).values())
+
+
+@pytest.mark.parametrize("shape", ["fan", "chain"])
+@pytest.mark.parametrize("call", ["cancel", "cancel_queue", "batch_cancel"])
+def test_a_job_is_canceled_in_steps_with_the_great_many_that_depend_on_it(
+    store: Store, most_canceled: Callable[[], int], shape: str, call: str
+) -> None:
+    store.jobs.batch_open("batch")
+    ids = [f"j{number:05}" for number in range(2 * JOBS_PER_STEP)]
+    store.jobs.put("first", id=ids[0], batch="batch")
+    for before, id in pairwise(ids):
+        store.jobs.put("later", id=id, depends=[before if shape == "chain" else ids[0]])
+
+    match call:
+        case "cancel":
+            store.jobs.cancel(*ids)
+        case "cancel_queue":
+            assert store.jobs.cancel_queue("first") == len(ids)
+        case "batch_cancel":
+            assert store.jobs.batch_cancel("batch") == len(ids)
+
+    assert most_canceled() == JOBS_PER_STEP
+    assert store.jobs.multiget(*ids) == []
+    assert store.check() == []
+
+
+def test_a_command_refuses_to_cancel_a_batch_that_too_many_jobs_depend_on(
+    qless: Qless, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batch_commands, "MAX_JOBS_PER_CALL", 10)
+    store.jobs.batch_open("batch")
+    store.jobs.put("first", id="root", batch="batch")
+    for _ in range(10):
+        store.jobs.put("later", depends=["root"])
+
+    with pytest.raises(BadArgument, match="more than 10 jobs"):
+        qless("batch.cancel", 1, "batch")
+
+    assert store.jobs.get("root") is not None

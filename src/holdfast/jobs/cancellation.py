@@ -27,11 +27,11 @@ def cancel_jobs(
 
 
 def cancel_open(ledger: "Ledger", jids: list[str], now: float) -> int:
-    """Cancels those of `jids` that exist and are not complete, and all jobs that depend on them.
+    """Cancels those of `jids` that exist and are not complete; returns how many.
 
-    Returns the number of canceled jobs.
+    Jobs that depend on them must be in `jids` too.
     """
-    found = ledger.jobs(dependencies.with_dependents(ledger, jids))
+    found = ledger.jobs(jids)
     open_jids = [job.jid for job in found if job is not None and job.state != COMPLETE]
     cancel_jobs(ledger, open_jids, now)
     return len(open_jids)

@@ -5,6 +5,7 @@ The job's record says how many jobs it waits for, and whether others may wait fo
 without dependencies cost nothing extra.
 """
 
+import math
 from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
@@ -143,18 +144,23 @@ def refuse_missing_dependents(
                 raise JobNeeded.by(jid, dependent)
 
 
-def with_dependents(ledger: Ledger, jids: Iterable[str]) -> list[str]:
-    """Returns `jids` and all jobs that depend on them, directly or through others."""
+def leaves_first(ledger: Ledger, jids: Iterable[str], limit: float = math.inf) -> list[str]:
+    """Returns `jids` and all jobs that depend on them, directly or through others, each after all
+    that depend on it: so they can be canceled in steps. Raises if there are more than `limit`."""
     found: dict[str, None] = {}
+    seen: set[str] = set()
     to_visit = list(jids)
     while to_visit:
-        jid = to_visit.pop()
-        if jid in found:
+        jid = to_visit[-1]
+        if jid in seen:
+            found.setdefault(to_visit.pop())
             continue
-        found[jid] = None
+        seen.add(jid)
+        if len(seen) > limit:
+            raise BadArgument(f"more than {limit} jobs: these, and those that depend on them")
         job = ledger.job(jid)
-        if job is not None and job.has_dependents and job.state != COMPLETE:
-            to_visit += dependents_of(ledger, job)
+        if job is not None and job.state != COMPLETE:
+            to_visit += (other for other in each_dependent(ledger, job) if other not in seen)
     return list(found)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from holdfast.binding import Runner, per_call
 from holdfast.declarations import operation
 from holdfast.engine.contract import Subscription
-from holdfast.errors import UnknownJob, ViewOnlyReads
+from holdfast.errors import JobNeeded, UnknownJob, ViewOnlyReads
 from holdfast.jobs import dependencies, queues
 from holdfast.jobs.argument_types import check_argument_types
 from holdfast.jobs.arguments import check_queue
@@ -189,14 +189,12 @@ class StoreJobs(_PerCall):
         with self._runner.view() as reader:
             ledger = Ledger(reader)  # type: ignore[arg-type]  # it only reads
             dependencies.refuse_missing_dependents(ledger, list(ids))
+            ordered = dependencies.leaves_first(ledger, ids)
         named = set(ids)
-        for step in _steps(list(dict.fromkeys(ids))):
+        for step in _steps(ordered):
             self._runner.transact(
                 lambda tx, step=step: cancel_jobs(  # type: ignore[misc]
-                    Ledger(tx),
-                    dependencies.with_dependents(Ledger(tx), step),
-                    tx.now if now is None else now,
-                    mentioned=named,
+                    Ledger(tx), step, tx.now if now is None else now, mentioned=named
                 )
             )
         return list(ids)
@@ -206,14 +204,33 @@ class StoreJobs(_PerCall):
         """Cancels every job that waits, is blocked or runs in `queue`; returns how many.
 
         In steps of `JOBS_PER_STEP`, together with all jobs that depend on them. To keep workers
-        from taking jobs meanwhile, pause the queue first. Reads 4 keys and writes 3 to 6 for each
+        from taking jobs meanwhile, pause the queue first. Reads 5 keys and writes 3 to 6 for each
         job.
         """
         total = 0
         check_queue(queue)
-        while step := self._runner.transact(lambda tx: _cancel_some(Ledger(tx), queue)):
-            total += step
+        while ids := self._read(lambda ledger: queues.some_jobs(ledger, queue, JOBS_PER_STEP)):
+            total += self._cancel_with_dependents(ids)
         return total
+
+    def _cancel_with_dependents(self, ids: list[str]) -> int:
+        """Cancels those of `ids` that are not complete and all jobs that depend on them, in steps;
+        returns how many."""
+        total = 0
+        while True:
+            ordered = self._read(lambda ledger: dependencies.leaves_first(ledger, ids))
+            try:
+                for step in _steps(ordered):
+                    total += self._runner.transact(
+                        lambda tx, step=step: cancel_open(Ledger(tx), step, tx.now)  # type: ignore[misc]
+                    )
+            except JobNeeded:  # by a job that was put since they were read
+                continue
+            return total
+
+    def _read(self, work: Callable[[Ledger], T]) -> T:
+        with self._runner.view() as reader:
+            return work(Ledger(reader))  # type: ignore[arg-type]  # it only reads
 
     @operation()
     def pause(self, *queues: str, stop_running: bool = False) -> None:
@@ -291,7 +308,7 @@ class StoreJobs(_PerCall):
             ids = self.batch_jobs(id, after=cursor, count=JOBS_PER_STEP)
             if not ids:
                 return total
-            total += self._runner.transact(lambda tx, ids=ids: cancel_open(Ledger(tx), ids, tx.now))  # type: ignore[misc]
+            total += self._cancel_with_dependents(ids)
             cursor = ids[-1]
 
     @operation()
@@ -340,13 +357,6 @@ class StoreJobs(_PerCall):
 def _steps(ids: list[str]) -> Iterator[list[str]]:
     for at in range(0, len(ids), JOBS_PER_STEP):
         yield ids[at : at + JOBS_PER_STEP]
-
-
-def _cancel_some(ledger: Ledger, queue: str) -> int:
-    """Cancels up to `JOBS_PER_STEP` jobs of a queue and all that depend on them."""
-    jids = dependencies.with_dependents(ledger, queues.some_jobs(ledger, queue, JOBS_PER_STEP))
-    cancel_jobs(ledger, jids, ledger.tx.now)
-    return len(jids)
 
 
 def _stop_some(jobs: Jobs, queue: str) -> int:

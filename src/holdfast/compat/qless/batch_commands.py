@@ -11,7 +11,7 @@ from holdfast.compat.qless.arguments import Arguments, json
 from holdfast.compat.qless.read_commands import Reply
 from holdfast.compat.qless.write_commands import new_job
 from holdfast.errors import BadArgument
-from holdfast.jobs import batches, cancellation
+from holdfast.jobs import batches, cancellation, dependencies
 from holdfast.jobs.records import NewJob
 from holdfast.limits import JOBS_PER_STEP, MAX_JOBS_PER_CALL
 
@@ -57,7 +57,8 @@ def batch_cancel(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
     _refuse_large(ledger, id, "JOBS.BATCH_CANCEL")
     batches.close_batch(ledger, id, now)
     jids = batches.jobs_after(ledger, id, "", MAX_JOBS_PER_CALL)
-    return cancellation.cancel_open(ledger, jids, now)
+    ordered = dependencies.leaves_first(ledger, jids, MAX_JOBS_PER_CALL)
+    return cancellation.cancel_open(ledger, ordered, now)
 
 
 def batch_forget(ledger: "Ledger", now: float, arguments: Arguments) -> Reply:
