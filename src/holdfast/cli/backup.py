@@ -1,4 +1,4 @@
-"""`holdfast backup`: a copy that can be trusted, or the next of a folder of dated ones."""
+"""`holdfast backup`: makes a verified copy, or the next one in a folder of dated backups."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""The backup of a running server as a file here: made there, read piece by piece, removed there."""
+"""Downloads the backup of a running server: it is made there, read in pieces, and removed there."""
 
 import secrets
 import threading
@@ -12,7 +12,7 @@ from holdfast.cli.output import CommandFailure
 if TYPE_CHECKING:
     from holdfast.engine.contract import Backup
 
-_LOOK_SECONDS: Final = 0.2  # between two looks whether the server has made it
+_LOOK_SECONDS: Final = 0.2  # between two checks whether the server has made it
 
 
 def download(admin: Any, file: Path, *, tell: Callable[[float], None], is_json: bool) -> "Backup":
@@ -32,7 +32,7 @@ def download(admin: Any, file: Path, *, tell: Callable[[float], None], is_json: 
 
 @contextmanager
 def _backup_on_server(admin: Any, is_json: bool) -> Iterator[tuple[str, Any]]:
-    """Lets the server make a backup; the block gets its name and record."""
+    """Has the server make a backup; the block gets its name and record."""
     name = f"download-{secrets.token_hex(8)}"
     record = admin.backup_start(name)
     try:

@@ -1,4 +1,4 @@
-"""`holdfast call`: any operation, by its name, with its arguments as JSON."""
+"""`holdfast call`: calls any operation by its name, with its arguments as JSON."""
 
 import sys
 from typing import TYPE_CHECKING, Any

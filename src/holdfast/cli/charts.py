@@ -1,4 +1,4 @@
-"""Small charts of text: a line of blocks for a series, a bar for each entry of a ranking."""
+"""Draws small charts as text: a line of blocks for a series, a bar for each entry of a ranking."""
 
 import sys
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""`holdfast check`: damage in a store, and in the indexes, lists and counts of its layers."""
+"""`holdfast check`: finds damage in a store, and in the indexes, lists and counts of its layers."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -58,7 +58,7 @@ def problems_of(
             listed = opened.space.admin.check_engine()
         found += [{"space": None, "problem": problem} for problem in listed]
         if found:
-            return 0, found  # what the layers read of such a file says nothing, and may be fatal
+            return 0, found  # reading more of a damaged file may crash the process
     checked = 0
     total = _total(opened, spaces, engine=engine) if out.has_bar() else None
     with out.progress("check", total, "key") as tell:
@@ -73,7 +73,7 @@ def problems_of(
 
 
 def _total(opened: Opened, spaces: list[str], *, engine: bool) -> int | None:
-    """Counts the keys to look at: of the whole store, or of the space that was named."""
+    """Counts the keys to check: of the whole store, or of the space that was named."""
     if engine:
         return opened.space.admin.status().store.get("keys")
     return opened.at(spaces[0]).admin.count_keys()

@@ -1,4 +1,4 @@
-"""`holdfast config`: which settings apply, and why."""
+"""`holdfast config`: shows which settings apply, and why."""
 
 from typing import Any
 

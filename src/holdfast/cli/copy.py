@@ -1,4 +1,4 @@
-"""`holdfast copy`: a whole store from one engine to another."""
+"""`holdfast copy`: copies a whole store from one engine to another."""
 
 import click
 

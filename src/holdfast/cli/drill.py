@@ -1,4 +1,4 @@
-"""`holdfast drill`: the proof that the newest backup can be restored."""
+"""`holdfast drill`: proves that the newest backup can be restored."""
 
 import sys
 import time
@@ -87,7 +87,7 @@ def _newest(folder: Path, out: Output) -> tuple[Path, float | None]:
 
 
 def _restored(backup: Path, target: Path, out: Output) -> tuple[int, list[str]]:
-    """Restores a backup; how many keys it has, and what is wrong with it."""
+    """Restores a backup; returns how many keys it has, and what is wrong with it."""
     from holdfast.engine.lmdb.restore import restore
     from holdfast.errors import StoreUnusable
 

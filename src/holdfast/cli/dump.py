@@ -1,4 +1,4 @@
-"""`holdfast dump`: entities, rows or a whole space as a file."""
+"""`holdfast dump`: writes entities, rows or a whole space to a file."""
 
 from collections.abc import Iterator
 
@@ -41,11 +41,11 @@ def command(
     with location.open() as opened:
         subject = find_subject(opened.space, name, out)
         pieces = _pieces(opened, subject, subject.format(kind))
-        is_beside_data = output in (None, "-")
-        total = _total(opened, subject) if out.has_bar(is_beside_data=is_beside_data) else None
+        prints_data = output in (None, "-")
+        total = _total(opened, subject) if out.has_bar(prints_data=prints_data) else None
         with (
             writing(output) as file,
-            out.progress(name, total, subject.noun, is_beside_data=is_beside_data) as tell,
+            out.progress(name, total, subject.noun, prints_data=prints_data) as tell,
         ):
             for piece, number in pieces:
                 file.write(piece)
@@ -64,7 +64,7 @@ def _total(opened: Opened, subject: Subject) -> int | None:
 
 
 def _pieces(opened: Opened, subject: Subject, kind: str) -> Iterator[tuple[bytes, int]]:
-    """The pieces to write, each with its number of records."""
+    """Yields the pieces to write, each with its number of records."""
     if subject.kind == "space":
         return _of_space(opened)
     if subject.kind == "entities":
@@ -104,7 +104,7 @@ def _of_rows(opened: Opened, table: str, kind: str) -> Iterator[tuple[bytes, int
     is_head = kind == "csv"
     tables = opened.space.tables
     policy = tables.schema(table).get("revisionRetentionPolicy") or {}
-    # Where a policy decides how long a row stays, none may be put with an expiry of its own.
+    # If a policy decides how long rows stay, a row may not be put with its own expiry.
     with_ttl = policy.get("type", "all") == "all"
     for piece in tables.export(table, format=kind, with_ttl=with_ttl):  # type: ignore[arg-type]  # one of the choices
         # A line ends outside of quotes: in every other part between two of them.

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 Kind = Literal["space", "entities", "tables"]
 WHOLE_SPACE: Final = "all"
 
-# What each kind can be written as; the first one unless another is asked for.
+# The formats of each kind; the first one is the default.
 FORMATS: Final[dict[Kind, tuple[str, ...]]] = {
     "space": ("ndjson",),
     "entities": ("ndjson", "json", "bson"),

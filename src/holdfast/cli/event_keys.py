@@ -7,7 +7,7 @@ if TYPE_CHECKING:
 
     from holdfast.store import Space
 
-_LOOKED_AT: Final = 1_000  # keys that are compared with the one that was asked for
+_MAX_COMPARED_KEYS: Final = 1_000  # keys that are compared with the one that was given
 _READ_WITH: Final = {
     "set": "members",
     "leaderboard": "top",
@@ -40,7 +40,7 @@ def _similar(space: "Space", key: str) -> list[str]:
     """Returns keys with the same beginning, or the first of all keys if there are none."""
     first, colon, _ = key.partition(":")
     for prefix in (first + colon if colon else key[:1], ""):
-        page = space.events.keys(prefix, _LOOKED_AT)
+        page = space.events.keys(prefix, _MAX_COMPARED_KEYS)
         if page.keys:
             return [each.key for each in page.keys]
     return []

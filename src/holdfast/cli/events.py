@@ -1,4 +1,4 @@
-"""`holdfast events`: deploy a schema, send events, and read what they add up to."""
+"""`holdfast events`: deploys a schema, sends events, and reads the results."""
 
 import shlex
 import sys
@@ -455,9 +455,9 @@ def _raise_bad_line(event: Any) -> Any:
 
 
 def _events(file: IO[bytes]) -> Iterator[Any]:
-    """Yields one event, those of an array, or one from each line: whichever the first line begins.
+    """Yields one event, those of an array, or one from each line, depending on the first line.
 
-    Of lines, one that is not JSON comes as a `_BadLine`.
+    A line that is not JSON is yielded as a `_BadLine`.
     """
     first = file.readline()
     while first and not first.strip():

@@ -34,7 +34,7 @@ def write_text(file: str, text: str) -> None:
 
 @contextmanager
 def reading(file: str) -> Iterator[IO[bytes]]:
-    """A file to be read piece by piece."""
+    """Opens a file to be read piece by piece."""
     if file == "-":
         yield sys.stdin.buffer
         return
@@ -55,7 +55,7 @@ def size_of(file: IO[bytes]) -> int | None:
 
 @contextmanager
 def writing(file: str | None) -> Iterator[IO[bytes]]:
-    """A file to be written; it gets its name when all of it is there."""
+    """Opens a file to be written; it gets its name when it is complete."""
     if file is None or file == "-":
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
@@ -69,10 +69,10 @@ def writing(file: str | None) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def _unfinished(file: Path) -> Iterator[IO[bytes]]:
-    target = file.resolve()  # a link stays, and leads to what was written
+    target = file.resolve()  # a link is kept, and its target is written
     if target.exists() and not target.is_file():
-        # A device or a pipe has no other name while it is written: taking its place would remove
-        # it, and root may do that to /dev/null.
+        # A device or a pipe is written directly: replacing it would remove it, and root may do
+        # that to /dev/null.
         with target.open("wb") as opened:
             yield opened
         return

@@ -1,4 +1,4 @@
-"""`holdfast gen`: source code from schema files."""
+"""`holdfast gen`: writes source code from schema files."""
 
 from typing import TYPE_CHECKING
 

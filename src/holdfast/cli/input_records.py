@@ -40,7 +40,7 @@ class InputRecords(NamedTuple):
 def read_records(
     source: IO[bytes], subject: Subject, kind: str | None, space: "Space"
 ) -> InputRecords:
-    """Returns the records of a file in the format that was asked for, or that it begins as."""
+    """Returns the records of a file, in the given format or in the one that its beginning shows."""
     if kind is not None:
         subject.format(kind)
     begin = _begin(source)
@@ -54,7 +54,7 @@ def read_records(
 
 
 def _refuse_other_kind(begin: bytes, subject: Subject) -> None:
-    """Raises for a dump of a whole space where another is needed, and the other way round."""
+    """Raises if a dump of a whole space is loaded into a table, or the other way round."""
     from holdfast.errors import BadDump
 
     first = begin.removeprefix(_BYTE_ORDER_MARK).lstrip(_BLANKS)
@@ -194,4 +194,4 @@ def _cell(cell: str, type: str) -> Any:
     try:
         return msgspec.json.decode(cell, type=msgspec.Raw)
     except msgspec.DecodeError:
-        return cell  # the table says what is wrong with it
+        return cell  # the table reports what is wrong with it

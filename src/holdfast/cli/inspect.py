@@ -1,4 +1,4 @@
-"""`holdfast inspect`: stored keys, for people."""
+"""`holdfast inspect`: shows stored keys in a readable form."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""`holdfast jobs`: looking after jobs."""
+"""`holdfast jobs`: lists, shows, retries and cancels jobs."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -242,7 +242,8 @@ def _last_queue(job: "Job") -> str:
 
 
 def _failed(space: "Space", queue: str | None, count: int) -> "list[Job]":
-    """Returns the first failed jobs; a page may hold fewer than it was asked for."""
+    """Returns the first failed jobs; reads several pages, because one may hold fewer than its
+    limit."""
     from holdfast.jobs import Match
 
     failed: list[Job] = []

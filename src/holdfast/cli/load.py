@@ -1,4 +1,4 @@
-"""`holdfast load`: what `holdfast dump` has written, into a store."""
+"""`holdfast load`: loads what `holdfast dump` has written."""
 
 import sys
 from collections.abc import Iterator
@@ -97,7 +97,7 @@ class RecordBatch(NamedTuple):
 
 
 def _batches(records: Iterator[InputRecord], *, atomic: bool) -> Iterator[RecordBatch]:
-    """Pieces of a few hundred kilobytes, or all of it; what precedes damage is included."""
+    """Yields batches of a few hundred kilobytes, or all of it; what precedes damage is included."""
     from holdfast.errors import BadDump
 
     batch: list[InputRecord] = []
@@ -134,7 +134,7 @@ def _refuse_too_large(size: int) -> None:
 def _load(
     opened: Opened, batch: RecordBatch, done: LoadProgress, unit: str, *, atomic: bool
 ) -> None:
-    """Sends a batch; a record of it that is refused is named by its place in the file."""
+    """Sends a batch; an error names the refused record by its place in the file."""
     from holdfast.errors import BadDump
 
     subject = done.subject

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 CALL_SECONDS: Final = 60.0  # for one call to a server: a step of a check reads much
 
-# The stronger of two places is the one that was given more urgently.
+# If both a folder and a server are given, the one from the stronger source wins.
 _EXPLICITNESS = {
     ParameterSource.COMMANDLINE: 3,
     ParameterSource.ENVIRONMENT: 2,
@@ -31,7 +31,7 @@ _EXPLICITNESS = {
 
 
 class Opened:
-    """An open store: the space that was asked for, and the way to others."""
+    """An open store: the chosen space, and a way to open others."""
 
     def __init__(
         self, store: "Store | Client", space: "Space | ClientSpace", *, is_server: bool
@@ -54,11 +54,12 @@ class Location:
         self.url = url
         self.token = token
         self.space = space
-        self.names_space = False  # whether a space was asked for
+        self.names_space = False  # whether --space was given
 
     @contextmanager
     def open(self, *, creates: bool = False) -> Iterator[Opened]:
-        """The store, for one command. Without `creates`, what is not there is an error."""
+        """Opens the store for one command. Without `creates`, a missing store or space is an
+        error."""
         if self.url is not None:
             with _connect(self.url, self.token) as client:
                 name = self.space if self.names_space else client.name
@@ -80,7 +81,7 @@ class Location:
 
 
 def location_options(command: Callable[Concatenate[Location, P], T]) -> Callable[..., T]:
-    """--data, --url, --token, --space and --json; the command gets a `Location`."""
+    """Adds --data, --url, --token, --space and --json; the command gets a `Location`."""
     return settings("data", "url", "token", "space")(_with_location(command))
 
 
@@ -96,7 +97,7 @@ def any_space_options(command: Callable[Concatenate[Location, P], T]) -> Callabl
 
 
 def folder_options(command: Callable[Concatenate[Location, P], T]) -> Callable[..., T]:
-    """--data and --json, for a command that no server can do; a --url is refused by it."""
+    """Adds --data and --json, for a command that no server can do; a --url is refused."""
     url = SETTINGS["url"]._replace(is_hidden=True)
     return settings("data", url)(_with_location(command))
 
@@ -154,7 +155,7 @@ def refuse_missing(
     hint: str = "Name its folder with --data, or a server with --url.",
     names: tuple[str, ...] = ("data.mdb",),
 ) -> None:
-    """Raises if there is no store: looking at one should not make one."""
+    """Raises if there is no store: a command that only reads should not create one."""
     if "://" in data:
         return
     folder = Path(data.removeprefix("lmdb:"))

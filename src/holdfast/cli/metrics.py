@@ -1,4 +1,4 @@
-"""`holdfast metrics`: read counters, gauges and distributions."""
+"""`holdfast metrics`: reads counters, gauges and distributions."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence

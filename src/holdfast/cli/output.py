@@ -46,7 +46,7 @@ FOUND: Final = 3  # the exit code of a command that ran, and found something wro
 
 
 class CommandFailure(click.ClickException):
-    """An error of Holdfast, as a command says it."""
+    """An error of Holdfast, as a command prints it."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class CommandFailure(click.ClickException):
     ) -> None:
         super().__init__(message)
         self.__dict__["exit_code"] = exit_code  # click has it as a variable of the class
-        self.problems = problems  # where there are many, they are said instead, a line each
+        self.problems = problems  # if there are many, these are printed instead
         self.code = code
         self.hint = hint
         self.is_json = is_json
@@ -80,7 +80,7 @@ class CommandFailure(click.ClickException):
 
 
 def as_command_failure(error: Exception, *, is_json: bool) -> click.ClickException | None:
-    """Returns an error that people can do something about; None for a mistake of ours."""
+    """Returns the error to print if the user can do something about it; None for a bug."""
     from holdfast.errors import HoldfastError
 
     if isinstance(error, CommandFailure):
@@ -108,14 +108,14 @@ class Output:
         self.is_json = is_json
 
     def result(self, value: Any, show: Callable[[], None]) -> None:
-        """The result as JSON, or as `show` prints it."""
+        """Prints the result as JSON, or calls `show`."""
         if self.is_json:
             click.echo(_json(value))
         else:
             show()
 
     def json(self, value: Any) -> None:
-        """A result that is JSON for people too."""
+        """Prints a result that is JSON in either case."""
         click.echo(_json(value))
 
     def say(self, text: str) -> None:
@@ -161,7 +161,7 @@ class Output:
         click.echo("\n".join(lines))
 
     def _listed(self, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        """A line for each cell that holds something, and a blank line between two rows."""
+        """Returns a line for each cell that is not empty, and a blank line between two rows."""
         shown = [
             "\n".join(
                 f"{click.style(head, bold=True)}: {cell}" if head else cell
@@ -172,10 +172,10 @@ class Output:
         ]
         click.echo("\n\n".join(shown))
 
-    def has_bar(self, *, is_beside_data: bool = False) -> bool:
+    def has_bar(self, *, prints_data: bool = False) -> bool:
         """Returns whether `progress` draws a bar: only then is a total worth what it costs."""
-        is_in_the_way = is_beside_data and sys.stdout.isatty()
-        return sys.stderr.isatty() and not self.is_json and not is_in_the_way
+        would_mix_with_data = prints_data and sys.stdout.isatty()
+        return sys.stderr.isatty() and not self.is_json and not would_mix_with_data
 
     @contextmanager
     def progress(
@@ -184,14 +184,14 @@ class Output:
         total: float | None = None,
         noun: str = "",
         *,
-        is_beside_data: bool = False,
+        prints_data: bool = False,
     ) -> Iterator[Callable[[float], None]]:
         """Shows a progress bar on a terminal; nothing elsewhere.
 
-        It is drawn on standard error. `is_beside_data`: data goes to standard output, so on a
+        It is drawn on standard error. `prints_data`: data goes to standard output, so on a
         terminal that shows both there is no bar.
         """
-        if not self.has_bar(is_beside_data=is_beside_data):
+        if not self.has_bar(prints_data=prints_data):
             yield lambda done: None
             return
         from holdfast.cli.progress_bar import ProgressBar
@@ -204,7 +204,7 @@ class Output:
 
 
 def json_option(command: F) -> F:
-    """`--json`, which every command has; the command is given an `Output` as `out`."""
+    """Adds `--json`, which every command has; the command gets an `Output` as `out`."""
 
     def keep(ctx: click.Context, parameter: click.Parameter, value: bool) -> Output:
         ctx.find_root().meta["holdfast.json"] = value
@@ -227,7 +227,7 @@ def _json(value: Any) -> str:
 
 
 def _whole(value: Any) -> Any:
-    """Records with all of their fields, also those that are as always: programs count on them."""
+    """Returns records with all of their fields, defaults too: programs rely on them."""
     import msgspec
 
     if isinstance(value, msgspec.Struct):
@@ -247,7 +247,7 @@ def cell_text(value: Any) -> str:
 
 
 def figures(done: float, total: float | None, noun: str) -> str:
-    """Progress in words.
+    """Returns progress in words.
 
     >>> figures(1_000, 2_500, "key"), figures(1, None, "entity"), figures(512, 2048, "byte")
     ('1,000 of 2,500 keys', '1 entity', '512 B of 2.0 KiB')
@@ -305,7 +305,7 @@ def cell_width(text: str) -> int:
 
 def _columns(character: str) -> int:
     if unicodedata.category(character) in ("Mn", "Me", "Cf"):
-        return 0  # it joins the one before: an accent, a mark of direction
+        return 0  # it combines with the character before it: an accent, a mark of direction
     return 2 if unicodedata.east_asian_width(character) in ("W", "F") else 1
 
 

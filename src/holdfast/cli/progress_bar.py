@@ -7,7 +7,7 @@ from typing import IO, Final
 
 __all__ = ["ProgressBar"]
 
-_WIDTH: Final = 40  # columns, of which a terminal of 80 has enough beside the figures
+_WIDTH: Final = 40  # columns; on a terminal of 80, the figures fit next to it
 _SECONDS_BETWEEN: Final = 0.1  # more often, a fast command would spend its time on drawing
 _ERASE: Final = "\r\x1b[K"
 
@@ -41,7 +41,7 @@ class ProgressBar:
             self._draw(done)
 
     def close(self) -> None:
-        """Removes the bar: what the command prints next begins at the line's begin."""
+        """Removes the bar: the next output begins at the start of the line."""
         self._write(_ERASE)
 
     def _draw(self, done: float) -> None:
@@ -55,7 +55,7 @@ class ProgressBar:
         return ["━" * full + "─" * (_WIDTH - full)]
 
     def _left(self, done: float) -> list[str]:
-        """Returns the time that the rest will take if it goes on as it went."""
+        """Returns the time that the rest will take at the present speed."""
         if not self._total or not done:
             return []
         seconds = int((self._clock() - self._begun) * max(0.0, self._total - done) / done)

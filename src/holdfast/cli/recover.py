@@ -1,4 +1,4 @@
-"""`holdfast recover`: a store whose log or seal is damaged, with what is left of it."""
+"""`holdfast recover`: opens a store whose log or seal is damaged, with what is left of it."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""`holdfast restore`: a store out of a backup."""
+"""`holdfast restore`: restores a store from a backup."""
 
 import sys
 
@@ -20,7 +20,7 @@ _NOT_COMPARED = (
 def command(location: Location, out: Output, backup: str) -> None:
     """Restore the folder BACKUP into the folder --data, and verify it.
 
-    An incremental backup needs the full one that it was made from, in the folder beside it.
+    An incremental backup needs the full one that it was made from, in the folder next to it.
 
     The folder --data must be new or empty: an existing store is never overwritten. The result is
     read back, compared with the number of keys and the digest in the backup, and checked as

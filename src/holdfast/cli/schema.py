@@ -40,9 +40,9 @@ def check(out: Output, files: tuple[str, ...]) -> None:
 
 
 def check_files(out: Output, files: tuple[str, ...], *, is_mdzctl: bool = False) -> None:
-    """Says what is wrong with schema files, and ends the command with 3 if anything is.
+    """Prints what is wrong with schema files, and ends the command with 3 if anything is.
 
-    mdzctl says it on standard error, as it does with all errors.
+    mdzctl prints it on standard error, as it does with all errors.
     """
     say = out.note if is_mdzctl else out.say
     parsed = _read(files)

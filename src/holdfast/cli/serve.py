@@ -1,4 +1,4 @@
-"""`holdfast serve`: the store as a server."""
+"""`holdfast serve`: serves a store over RESP and HTTP."""
 
 from collections.abc import Callable
 from functools import partial
@@ -179,7 +179,7 @@ def _announce(settings: "ServerSettings", out: Output, report: "ReadinessReport"
 def commands_to_try(
     resp: "Address", http: "Address", *, secure: bool, has_users: bool
 ) -> tuple[str, str, str]:
-    """Commands that work on this machine, whatever address the server listens on."""
+    """Returns commands that work on this machine, whatever address the server listens on."""
     url = f"{'https' if secure else 'http'}://{http.from_here}"
     curl = "curl -k" if secure else "curl"
     redis = "redis-cli --tls --insecure" if secure else "redis-cli"

@@ -1,7 +1,7 @@
 """Settings: one list of all, and where their values come from.
 
-A flag is stronger than the environment, which is stronger than the file, which is stronger than the
-default. click knows this order; here it learns the names, and reads the file.
+A flag overrides the environment, which overrides the file, which overrides the default. click
+implements this order; this module gives it the names, and reads the file.
 
     data = "/var/lib/holdfast"
     [serve]
@@ -110,7 +110,7 @@ SETTINGS: Final = {
 
 
 def settings(*given: str | Setting) -> Callable[[F], F]:
-    """Gives a command the flags of these settings."""
+    """Adds the flags of these settings to a command."""
     found = [SETTINGS[each] if isinstance(each, str) else each for each in given]
 
     def decorate(command: F) -> F:
@@ -127,7 +127,7 @@ def settings(*given: str | Setting) -> Callable[[F], F]:
 
 
 class FileSettings(MutableMapping[str, Any]):
-    """The values of a file as click asks for them: at the root by command, then by name."""
+    """The values of a file as click reads them: at the root by command, then by name."""
 
     def __init__(self, file: str, values: dict[str, Any], path: tuple[str, ...] = ()) -> None:
         self.file = file
@@ -186,7 +186,7 @@ def read_file(config: str | None) -> FileSettings | None:
 
 
 def _problems(values: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yields what can't be in a file: the key, and the words for it."""
+    """Yields what can't be in a file: the key, and the message about it."""
     common = {setting.name for setting in _COMMON}
     served = {setting.name for setting in _SERVE}
     for key, value in values.items():
@@ -221,7 +221,7 @@ def _unknown(shown: str, name: str, known: set[str], elsewhere: set[str]) -> str
 
 
 def suggestion(name: str, known: set[str]) -> str:
-    """`, did you mean 'data'?` or the names that there are."""
+    """Returns `, did you mean 'data'?`, or the list of known names."""
     from difflib import get_close_matches
 
     near = get_close_matches(name, known, 1)

@@ -1,4 +1,4 @@
-"""`holdfast space`: which spaces a store has."""
+"""`holdfast space`: lists and drops spaces."""
 
 import click
 

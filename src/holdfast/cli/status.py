@@ -1,4 +1,4 @@
-"""`holdfast status`: a store at a glance."""
+"""`holdfast status`: shows a store at a glance."""
 
 import click
 

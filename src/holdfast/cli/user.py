@@ -1,4 +1,4 @@
-"""`holdfast user`: who may use a server, and for what."""
+"""`holdfast user`: manages who may use a server, and for what."""
 
 import sys
 from typing import TYPE_CHECKING, Final

@@ -207,7 +207,7 @@ def base_of(backup: Path) -> tuple[Changes, Path]:
     if not (base / DATA_FILE).exists():
         raise StoreDamaged(
             f"the incremental backup {backup} needs the full backup {base}, which is missing",
-            hint="Put that folder back beside it, or restore another backup.",
+            hint="Put that folder back next to it, or restore another backup.",
         )
     return changes, base
 

@@ -300,7 +300,7 @@ class OpenStore:
         except lmdb.Error as error:
             raise self._explained(error) from error
 
-    # --- beside other processes -------------------------------------------------------------------
+    # --- with other processes --------------------------------------------------------------------
 
     def _note_if_alone(self) -> None:
         """Notes that the other processes have left, so that commits may be deferred again."""
