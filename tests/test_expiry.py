@@ -26,6 +26,7 @@ from holdfast.limits import (
     FAILED_REMOVAL_RETRY_MS,
     MAX_FAILURE_CHARACTERS,
     UNKNOWN_EXPIRY_RETRY_MS,
+    WORK_STEPS_PER_SWEEP,
 )
 from holdfast.testing import Clock
 
@@ -237,6 +238,18 @@ def test_a_step_of_work_waits_for_its_time_and_does_not_hide_what_is_due(space: 
     assert space.removed == [b"thing"]
     space.clock.advance(seconds=EXPIRY_RETRY_MS / 1_000)
     assert space.sweep(limit=8) == 8
+
+
+def test_a_sweep_takes_a_few_steps_of_work_and_everything_else(space: Space) -> None:
+    for number in range(WORK_STEPS_PER_SWEEP + 5):
+        space.begin_work(b"work %02d" % number)
+    for number in range(20):
+        space.schedule(0, b"thing %02d" % number)
+
+    assert space.sweep(limit=100) == WORK_STEPS_PER_SWEEP + 20
+    assert space.sweep(limit=100) == 5
+    assert len(space.removed) == len(set(space.removed)) == WORK_STEPS_PER_SWEEP + 25
+    assert space.sweep(limit=100) == 0
 
 
 def test_where_entries_are_stored_is_a_promise(space: Space) -> None:

@@ -33,6 +33,7 @@ from holdfast.limits import (
     FAILED_REMOVAL_RETRY_MS,
     MAX_FAILURE_CHARACTERS,
     UNKNOWN_EXPIRY_RETRY_MS,
+    WORK_STEPS_PER_SWEEP,
 )
 
 __all__ = [
@@ -156,9 +157,11 @@ def sweep(
 ) -> int:
     """Removes what is due at `tx.now`, at most `limit` entries, and returns how many it handled.
 
-    Fewer than `limit` means that nothing due is left. An entry whose remover returns False goes to
-    the end of the queue, `EXPIRY_RETRY_MS` from now, so that it can't hold up those behind it. So
-    does one of a kind that `removers` does not know, for `UNKNOWN_EXPIRY_RETRY_MS`, with a notice.
+    Fewer than `limit` means that nothing due is left but steps of work: one sweep takes at most
+    `WORK_STEPS_PER_SWEEP` of them, because each may change many records. An entry whose remover
+    returns False goes to the end of the queue, `EXPIRY_RETRY_MS` from now, so that it can't hold up
+    those behind it. So does one of a kind that `removers` does not know, for
+    `UNKNOWN_EXPIRY_RETRY_MS`, with a notice.
 
     Raises `UnknownSpace` if the space has been dropped. An exception of a remover is raised as
     `RemovalFailed`: what was half done must be undone with the transaction. Afterwards
@@ -174,6 +177,9 @@ def sweep(
     if entries[0] == dropped_key(tx.space):
         raise _dropped()
     found = _due_among(tx, entries, now_ms, limit)
+    if len(found) > WORK_STEPS_PER_SWEEP:
+        steps = [entry for entry in found if entry.is_work]
+        found = [entry for entry in found if not entry.is_work] + steps[:WORK_STEPS_PER_SWEEP]
     for entry in found:
         # Before the call, because a remover may schedule the same subject again, at any time.
         tx.delete(_key_of(tx.space, entry))

@@ -172,6 +172,7 @@ EXPIRY_CHECK_SECONDS: Final = 0.01  # how often the writers of a space check for
 # the same on a remote engine, where each commit sends the range and its server reads it
 REMOTE_EXPIRY_CHECK_SECONDS: Final = 0.1
 EXPIRED_PER_STEP: Final = 500  # due removals in one transaction of a sweep
+WORK_STEPS_PER_SWEEP: Final = 16  # steps of work in one transaction of a sweep: some 0.15 s
 EXPIRY_RETRY_MS: Final = 10  # the pause between two steps of one removal
 UNKNOWN_EXPIRY_RETRY_MS: Final = 60_000  # for a kind that another process may know how to remove
 # the pause after a failed removal, so that it never blocks others

@@ -239,7 +239,8 @@ class Space:
 
     def sweep(self, *, limit: int = EXPIRED_PER_STEP) -> int:
         """Removes up to `limit` entries that have expired, and returns how many; fewer than `limit`
-        means that none is left. Writes do this by themselves, a few each."""
+        means that none is left, 0 that no step of background work is due either. Writes do this by
+        themselves, a few each."""
         return self._runner.sweep(limit)
 
 

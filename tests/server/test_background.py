@@ -7,6 +7,7 @@ import pytest
 
 import holdfast
 from holdfast import expiry
+from holdfast.jobs import NewJob, dependencies
 from holdfast.limits import MAX_WATCHED_SPACES, SWEPT_SPACES_PER_ROUND
 from holdfast.server import background
 from holdfast.server.background import Sweeper
@@ -62,6 +63,26 @@ def test_what_is_due_is_removed_when_it_is_due(store: holdfast.Store, clock: Clo
     sweeper.round()
 
     assert due(space) is None
+
+
+def test_work_in_steps_goes_on_without_a_pause(
+    store: holdfast.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dependencies, "DEPENDENTS_RELEASED_AT_ONCE", 5)
+    monkeypatch.setattr(dependencies, "JOBS_PER_STEP", 5)
+    store.jobs.put("first", id="root")
+    store.jobs.put_many([NewJob(queue="later", depends=("root",)) for _ in range(300)])
+    store.jobs.pop("first", "worker")
+    store.jobs.complete("root", "worker")
+    sweeper = Sweeper(store)
+
+    sweeper.round()
+    assert 50 < store.jobs.counts("later").waiting < 300
+    assert sweeper.is_building  # the next round begins at once
+    while sweeper.is_building:
+        sweeper.round()
+
+    assert store.jobs.counts("later").waiting == 300
 
 
 def test_an_idle_space_is_never_written_to(

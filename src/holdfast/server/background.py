@@ -99,7 +99,7 @@ class Sweeper:
         self._queue: list[tuple[float, bytes]] = []  # the same as a heap, with outdated entries
         self._after: str | None = None  # where the walk over all spaces continues
         self._stopped = False
-        self.is_building = False  # whether the last round left indexes to build
+        self.is_building = False  # whether the last round left steps of work that are due
 
     def __len__(self) -> int:
         return len(self._next)
@@ -160,13 +160,24 @@ class Sweeper:
         with runner.view() as view:
             at, now = expiry.next_due(view), view.now
         if at is not None and at <= now:
-            for _ in range(SWEEP_STEPS_PER_ROUND):
-                if self._stopped or runner.sweep(EXPIRED_PER_STEP) < EXPIRED_PER_STEP:
-                    break
+            if self._sweep_due(runner):
+                self._continue_at_once(prefix)
             self._build(prefix, runner)
             with runner.view() as view:
                 at = expiry.next_due(view)
         self._watch(prefix, at)
+
+    def _sweep_due(self, runner: SpaceRunner) -> bool:
+        """Removes what is due, in steps; returns whether steps of work are left, which wait for no
+        time to come."""
+        has_steps = False
+        for _ in range(SWEEP_STEPS_PER_ROUND):
+            if self._stopped:
+                return False
+            has_steps = runner.sweep(EXPIRED_PER_STEP) < EXPIRED_PER_STEP
+            if has_steps and not _has_due(runner):
+                return False
+        return has_steps
 
     def _build(self, prefix: bytes, runner: SpaceRunner) -> None:
         """Continues indexes and fan-outs at full speed; the sweep alone makes a step a second."""
@@ -175,6 +186,9 @@ class Sweeper:
             built = 0 if self._stopped else entities.build(most=1)
             if self._stopped or not (built + events.continue_fan_outs(most=1)):
                 return
+        self._continue_at_once(prefix)
+
+    def _continue_at_once(self, prefix: bytes) -> None:
         self.is_building = True
         self._touched.add(prefix)  # so that the next round, which starts at once, checks it again
 
@@ -191,3 +205,9 @@ class Sweeper:
         if len(self._queue) > 2 * len(self._next) + 1_000:
             self._queue = [(at, prefix) for prefix, at in self._next.items()]
             heapq.heapify(self._queue)
+
+
+def _has_due(runner: SpaceRunner) -> bool:
+    with runner.view() as view:
+        at = expiry.next_due(view)
+        return at is not None and at <= view.now
