@@ -596,6 +596,7 @@ DECRYPTED_AT_ONCE_BYTES: Final = 8 * 1024
 # of TLS in a row, such as changes of the key; a client that sends more is dropped
 MAX_TLS_BYTES_WITHOUT_DATA: Final = 128 * 1024
 MAX_BYTES_BEFORE_LOGIN: Final = 64 * 1024  # of a command from a client that has not logged in
+MAX_ECHO_BYTES: Final = 1024 * 1024  # of ECHO and PING, whose answer is made on the event loop
 MAX_SUBSCRIPTIONS: Final = 10_000  # of one connection, even if one command names them all
 MAX_PATTERNS: Final = 1_000  # of one connection: every notice is compared with each
 MAX_PATTERN_BYTES: Final = 1_024  # for keys and channels: enough for the longest job name

@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 from holdfast.errors import CannotServe
+from holdfast.limits import MAX_ECHO_BYTES
 from holdfast.server.client_limits import ClientLimits, MemoryBudget
 from tests.server.running import DEADLINE, RawClient, command, serving
 from tests.server.small_server import SmallServer, small_server
@@ -252,3 +253,13 @@ def test_a_server_that_stops_answers_what_has_come_and_ends_waits(tmp_path: Path
     with waiting, busy:
         assert waiting.rest() == b"$2\r\n[]\r\n"
         assert busy.rest().endswith(b"$3\r\nend\r\n")
+
+
+@pytest.mark.parametrize("name", ["ECHO", "PING"])
+def test_only_a_text_of_a_sensible_size_is_sent_back(client: RawClient, name: str) -> None:
+    fits = "x" * MAX_ECHO_BYTES
+
+    assert client.ask(name, fits) == fits.encode()
+    refused = str(client.ask(name, fits + "x"))
+    assert refused.startswith("REQUEST_TOO_LARGE the text has 1048577 bytes, at most 1048576 are")
+    assert client.ask("PING") == b"PONG"

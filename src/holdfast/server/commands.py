@@ -13,8 +13,8 @@ from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 from holdfast import wire
 from holdfast.error_text import nearest
-from holdfast.errors import HoldfastError
-from holdfast.limits import DECODED_ON_LOOP_BYTES, MAX_READ_ON_LOOP
+from holdfast.errors import HoldfastError, RequestTooLarge
+from holdfast.limits import DECODED_ON_LOOP_BYTES, MAX_ECHO_BYTES, MAX_READ_ON_LOOP
 from holdfast.operations import OPERATIONS, OPERATIONS_BY_METHOD, Operation
 from holdfast.server import large_reads, payloads, redis_hints, word_commands
 from holdfast.server.client_address import address_events
@@ -275,13 +275,21 @@ def ping(session: RespSession, words: wire.Command) -> Plan:
     if len(words) > 2:
         return wrong_arguments("ping")
     if session.subscriptions and session.protocol == 2:
-        return wire.array([wire.bulk(b"pong"), wire.bulk(words[1] if len(words) > 1 else b"")])
-    return wire.bulk(words[1]) if len(words) > 1 else wire.PONG
+        return wire.array([wire.bulk(b"pong"), _echoed(words[1] if len(words) > 1 else b"")])
+    return _echoed(words[1]) if len(words) > 1 else wire.PONG
 
 
 @command("ECHO")
 def echo(session: RespSession, words: wire.Command) -> Plan:
-    return wire.bulk(words[1]) if len(words) == 2 else wrong_arguments("echo")
+    return _echoed(words[1]) if len(words) == 2 else wrong_arguments("echo")
+
+
+def _echoed(text: bytes) -> bytes:
+    if len(text) > MAX_ECHO_BYTES:
+        raise RequestTooLarge(
+            f"the text has {len(text)} bytes, at most {MAX_ECHO_BYTES} are sent back"
+        )
+    return wire.bulk(text)
 
 
 @command("QUIT")
