@@ -260,6 +260,17 @@ def test_a_read_that_finds_nothing_says_why(
     assert (result.exit_code, result.stdout, result.stderr) == (0, "", remark)
 
 
+@pytest.mark.parametrize("name", ["view", "x" * 300])
+def test_an_event_in_place_of_a_file_is_answered_with_the_way_to_send_it(
+    folder: Path, name: str
+) -> None:
+    refused = run(folder, "explain", f'{{"name": "{name}"}}')
+
+    assert refused.exit_code == 1
+    assert "is not a file. To give JSON itself, send it on standard input." in refused.stderr
+    assert len(refused.stderr) < 350
+
+
 def test_an_event_without_a_handler_is_explained_as_such(folder: Path) -> None:
     assert run(folder, "explain", input='{"name": "other"}').output == (
         "other\n  no handler matches\n"

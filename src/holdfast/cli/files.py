@@ -38,7 +38,13 @@ def reading(file: str) -> Iterator[IO[bytes]]:
     if file == "-":
         yield sys.stdin.buffer
         return
-    if not Path(file).is_file():
+    if not os.path.isfile(file):  # which takes any text; a Path raises if the name is too long
+        if file.lstrip()[:1] in ("{", "["):
+            from holdfast.error_text import shown
+
+            raise click.ClickException(
+                f"{shown(file)} is not a file. To give JSON itself, send it on standard input."
+            )
         raise click.ClickException(f"{file}: there is no such file")
     with Path(file).open("rb") as opened:
         yield opened
