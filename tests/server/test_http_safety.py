@@ -310,8 +310,10 @@ def test_a_stream_of_notices_ends_with_the_grant_of_its_reader(tmp_path: Path) -
 # --- TLS -----------------------------------------------------------------------------------------
 
 
-def issue(authority: trustme.CA, folder: Path, name: str) -> None:
-    certificate = authority.issue_cert("127.0.0.1", common_name=name)
+def issue(
+    authority: trustme.CA, folder: Path, name: str, key: trustme.KeyType = trustme.KeyType.ECDSA
+) -> None:
+    certificate = authority.issue_cert("127.0.0.1", common_name=name, key_type=key)
     certificate.private_key_pem.write_to_path(str(folder / "key.pem"))
     certificate.cert_chain_pems[0].write_to_path(str(folder / "cert.pem"))
 
@@ -356,3 +358,21 @@ def test_both_protocols_speak_tls_and_read_a_new_certificate_when_told(tmp_path:
         wait_for_log(tmp_path / "log", "nothing was changed")
         assert common_name(server, server.http_port) == "second"
         assert server.stop() == 0
+
+
+def test_a_new_certificate_replaces_one_whose_key_has_another_type(tmp_path: Path) -> None:
+    authority = trustme.CA()
+    issue(authority, tmp_path, "elliptic")
+    options = ("--tls-cert", str(tmp_path / "cert.pem"), "--tls-key", str(tmp_path / "key.pem"))
+
+    with serving(tmp_path / "data", *options, log=tmp_path / "log") as server:
+        server.tls = ssl.create_default_context()
+        authority.configure_trust(server.tls)
+        assert common_name(server, server.http_port) == "elliptic"
+
+        issue(authority, tmp_path, "rsa", trustme.KeyType.RSA)
+        server.process.send_signal(signal.SIGHUP)
+        wait_for_log(tmp_path / "log", "reloaded the users")
+
+        assert common_name(server, server.http_port) == "rsa"
+        assert common_name(server, server.resp_port) == "rsa"

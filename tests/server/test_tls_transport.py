@@ -151,7 +151,9 @@ class Connection:
         self.counts = ConnectionCounts(ClientLimits(connections=4))
         server, client = contexts()
         turns, loop = cast(LoopTurns, self.turns), cast(asyncio.AbstractEventLoop, self.timers)
-        self.made_by = TlsConnections(lambda: self.protocol, server, self.counts, turns, loop)
+        self.made_by = TlsConnections(
+            lambda: self.protocol, lambda: server, self.counts, turns, loop
+        )
         self.network, self.server = Network(), cast(TlsTransport, self.made_by.connect())
         self.network.receiver = self.server
         self.server.connection_made(self.network)

@@ -9,7 +9,6 @@ woken by every connection, so that all of them together would cost more than the
 import asyncio
 import select
 import socket
-import ssl
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Protocol
@@ -17,6 +16,7 @@ from typing import Protocol
 from holdfast.keepalive import keep_alive
 from holdfast.limits import ACCEPTED_PER_TURN, CROWD_SECONDS, CROWDED_ACCEPTS, LISTEN_BACKLOG
 from holdfast.server.dispatcher import Dispatcher
+from holdfast.server.tls import CurrentContext
 from holdfast.server.tls_transport import TlsConnections
 
 
@@ -32,7 +32,7 @@ class Listener(Protocol):
 async def listen(
     sockets: Iterable[socket.socket],
     protocol: Callable[[], asyncio.Protocol],
-    tls: ssl.SSLContext | None,
+    tls: CurrentContext | None,
     dispatcher: Dispatcher,
 ) -> list[Listener]:
     """Accepts connections on some sockets, with TCP keep-alive, and with TLS if there is a

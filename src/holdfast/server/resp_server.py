@@ -1,7 +1,6 @@
 """The RESP server: accepts connections and keeps the list of them."""
 
 import asyncio
-import ssl
 from collections import deque
 from contextlib import suppress
 from typing import Final
@@ -10,6 +9,7 @@ from holdfast.limits import SERVER_DRAIN_SECONDS
 from holdfast.server.dispatcher import Dispatcher
 from holdfast.server.listening import Listener, listen
 from holdfast.server.resp import RespConnection
+from holdfast.server.tls import CurrentContext
 
 _LOOK_SECONDS: Final = 0.25  # between two looks at the connections that are left when it closes
 
@@ -27,7 +27,7 @@ class RespServer:
         self._empty = asyncio.Event()
 
     async def open(
-        self, host: str, port: int, *, tls: ssl.SSLContext | None = None, shared: bool = False
+        self, host: str, port: int, *, tls: CurrentContext | None = None, shared: bool = False
     ) -> Listener:
         def connection() -> asyncio.Protocol:
             return RespConnection(self)

@@ -1,9 +1,14 @@
 """Encrypted connections: one certificate for RESP and HTTP, reloaded on SIGHUP."""
 
 import ssl
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeAlias
 
 from holdfast.errors import CannotServe
+
+
+CurrentContext: TypeAlias = Callable[[], ssl.SSLContext]  # for the next connection
 
 
 class Certificate:
@@ -12,12 +17,17 @@ class Certificate:
     def __init__(self, certificate: Path, key: Path) -> None:
         self._certificate = certificate
         self._key = key
-        self.context = self._read()
+        self._context = self._read()
+
+    def context(self) -> ssl.SSLContext:
+        """Returns the context for a new connection."""
+        return self._context
 
     def reload(self) -> None:
         """Reloads the files for new connections; if they are invalid, nothing changes."""
-        self._read()
-        self.context.load_cert_chain(self._certificate, self._key)
+        # A new context: one that loads another certificate keeps the old one if its key has another
+        # type (RSA and ECDSA), and shows it to all clients that prefer that type.
+        self._context = self._read()
 
     def _read(self) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -28,6 +28,7 @@ from holdfast.limits import (
 )
 from holdfast.server.connection_counts import ConnectionCounts
 from holdfast.server.loop_turns import LoopTurns
+from holdfast.server.tls import CurrentContext
 
 _RECORD_BYTES: Final = 16_384  # the most that a record of TLS holds
 
@@ -40,7 +41,7 @@ class TlsConnections:
     def __init__(
         self,
         protocol: Callable[[], asyncio.Protocol],
-        context: ssl.SSLContext,
+        context: CurrentContext,
         counts: ConnectionCounts,
         turns: LoopTurns,
         loop: asyncio.AbstractEventLoop,
@@ -205,7 +206,7 @@ class TlsTransport(asyncio.Protocol, asyncio.Transport):
         """Takes a step of the handshake, and returns whether it is complete."""
         by = self._made_by
         if not hasattr(self, "_tls"):  # memory only for clients that have sent something
-            self._tls = by.context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+            self._tls = by.context().wrap_bio(self._incoming, self._outgoing, server_side=True)
         try:
             self._tls.do_handshake()
         except ssl.SSLWantReadError:
@@ -296,7 +297,7 @@ class TlsTransport(asyncio.Protocol, asyncio.Transport):
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         if name == "sslcontext":
-            return self._made_by.context
+            return self._made_by.context()
         return self._transport.get_extra_info(name, default)
 
     # --- what is sent -----------------------------------------------------------------------------

@@ -4,7 +4,6 @@ import asyncio
 import math
 import re
 import socket
-import ssl
 from collections.abc import Callable
 from functools import partial
 from http import HTTPStatus
@@ -38,6 +37,7 @@ from holdfast.server.http import HttpApi
 from holdfast.server.http_exchange import HAS_ENDED, IS_WHOLE, JSON, error_headers
 from holdfast.server.joined_writes import JoinedWrites
 from holdfast.server.listening import listen
+from holdfast.server.tls import CurrentContext
 
 try:
     import uvicorn
@@ -450,7 +450,7 @@ def _head_too_large() -> HeadTooLarge:
 class HttpServer:
     """Listens for HTTP with uvicorn."""
 
-    def __init__(self, application: HttpApi, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(self, application: HttpApi, tls: CurrentContext | None = None) -> None:
         self._door = application
         self._tls = tls
         bounds = application.dispatcher.bounds
