@@ -116,6 +116,52 @@ def test_a_process_that_is_killed_is_replaced_and_has_lost_nothing(tmp_path: Pat
     assert f"process {victim} exited with -9; another one replaces it" in server.log
 
 
+def children_of(process: int) -> list[int]:
+    return [
+        int(each) for each in Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    ]
+
+
+def kill_and_await_the_replacement(server: Server) -> tuple[int, int]:
+    """Kills one of two processes; returns the other one, and one that has only begun to start."""
+    victim, other = children_of(server.pid)
+    os.kill(victim, signal.SIGKILL)
+
+    def replacements() -> list[int]:
+        return [each for each in children_of(server.pid) if each not in (victim, other)]
+
+    await_true(lambda: bool(replacements()), seconds=DEADLINE, what="another process starts")
+    return other, replacements()[0]
+
+
+def test_a_reload_does_not_end_a_process_that_has_only_begun_to_start(tmp_path: Path) -> None:
+    server = Server(tmp_path / "data", "--processes", "2")
+    _, starting = kill_and_await_the_replacement(server)
+
+    server.signal(signal.SIGHUP)
+
+    await_true(
+        lambda: server.log.count("reloaded the users") == 2,
+        seconds=DEADLINE,
+        what="both reload, one of them when it can",
+    )
+    assert starting in children_of(server.pid)
+    server.stop()
+
+
+def test_a_second_signal_ends_a_server_with_a_frozen_process_at_once(tmp_path: Path) -> None:
+    server = Server(tmp_path / "data", "--processes", "2")
+    frozen, other = children_of(server.pid)
+    os.kill(frozen, signal.SIGSTOP)
+    server.signal(signal.SIGTERM)
+    await_true(lambda: not is_there(other), seconds=DEADLINE, what="the other one has stopped")
+
+    server.signal(signal.SIGTERM)
+
+    assert server.wait() == -signal.SIGKILL
+    await_true(lambda: not is_there(frozen), seconds=DEADLINE, what="the frozen one has ended")
+
+
 def test_a_signal_to_the_first_process_ends_all(tmp_path: Path) -> None:
     server = Server(tmp_path / "data", "--processes", str(PROCESSES))
     with ExitStack() as stack:

@@ -33,7 +33,9 @@ def command(out: Output, data: str, engine: str | None, durability: str, **optio
     from holdfast.errors import HoldfastError
     from holdfast.server.logs import start_logging
     from holdfast.server.server import ServerSettings
+    from holdfast.server.signals import defer_reloads
 
+    defer_reloads()
     _event_loops()
     start_logging()
     place = Path(data) if engine is None else _place(engine)

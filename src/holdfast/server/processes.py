@@ -22,6 +22,7 @@ import msgspec
 from holdfast.errors import CannotServe, HoldfastError
 from holdfast.limits import RESTARTED_PROCESS_SECONDS
 from holdfast.server.addresses import Address
+from holdfast.server.signals import StopSignals, accept_reloads, defer_reloads
 
 _log = logging.getLogger(__name__)
 
@@ -76,6 +77,7 @@ class ProcessGroup:
         self._ready: dict[int, ReadinessReport] = {}
         self._restarts: list[float] = []  # when to replace processes that have ended
         self._stopping = False
+        self._stop_signals = StopSignals(time.monotonic)
         self._failure: ReadinessReport | None = None
 
     def run(self, ready: Callable[[ReadinessReport], None]) -> None:
@@ -86,6 +88,7 @@ class ProcessGroup:
         }
         wakeup = signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
         try:
+            accept_reloads()
             for _ in range(self._count):
                 self._start()
             is_announced = False
@@ -106,11 +109,19 @@ class ProcessGroup:
     def _start(self) -> None:
         reading, writing = os.pipe2(os.O_CLOEXEC)
         parent = os.getpid()
-        process = os.fork()
-        if process == 0:
+        # Until the child has its own handlers, it would lose a signal to those of its parent.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, _FORWARDED_SIGNALS)
+        try:
+            process = os.fork()
+            if process == 0:
+                os.close(reading)
+                _serve_in_child(self._serve, writing, parent)
+        except OSError:
             os.close(reading)
-            _serve_in_child(self._serve, writing, parent)
-        os.close(writing)
+            raise
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            os.close(writing)
         self._running[process] = reading
 
     def _wait(self, waking: int) -> None:
@@ -138,8 +149,7 @@ class ProcessGroup:
             return
         report = msgspec.json.decode(content, type=ReadinessReport)
         if report.error:
-            self._failure = self._failure or report
-            self._stop(signal.SIGTERM)
+            self._fail(report)
         else:
             self._ready[process] = report
 
@@ -151,25 +161,32 @@ class ProcessGroup:
             return
         code = os.waitstatus_to_exitcode(status)
         if not was_ready:
-            self._failure = ReadinessReport(
-                error=f"process {process} exited with {code} while it started"
+            self._fail(
+                ReadinessReport(error=f"process {process} exited with {code} while it started")
             )
-            self._stop(signal.SIGTERM)
             return
         _log.error("process %d exited with %d; another one replaces it", process, code)
         self._restarts.append(time.monotonic() + RESTARTED_PROCESS_SECONDS)
+
+    def _fail(self, report: ReadinessReport) -> None:
+        self._failure = self._failure or report
+        self._stop()
 
     def _forward_signals(self, numbers: bytes) -> None:
         for number in numbers:
             if number == signal.SIGHUP:
                 self._send(signal.SIGHUP)
             elif number in _FORWARDED_SIGNALS:
-                self._stop(signal.SIGTERM)
+                if self._stop_signals.is_second():  # also if a process is frozen
+                    self._send(signal.SIGKILL)
+                    signal.raise_signal(signal.SIGKILL)
+                if not self._stopping:
+                    self._stop()
 
-    def _stop(self, number: int) -> None:
+    def _stop(self) -> None:
         self._stopping = True
         self._restarts.clear()
-        self._send(number)
+        self._send(signal.SIGTERM)
 
     def _send(self, number: int) -> None:
         for process in self._running:
@@ -183,6 +200,8 @@ def _serve_in_child(serve: Serve, writing: int, parent: int) -> None:
         signal.set_wakeup_fd(-1)
         for each in (*_FORWARDED_SIGNALS, signal.SIGCHLD):
             signal.signal(each, signal.SIG_DFL)
+        defer_reloads()
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM, signal.SIGINT})
         _die_with(parent)
 
         def report(message: ReadinessReport) -> None:

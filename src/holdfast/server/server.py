@@ -2,9 +2,9 @@
 
 import asyncio
 import logging
-import signal
 import socket
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,7 +17,6 @@ from holdfast.limits import (
     DEFAULT_KEPT_SECONDS,
     MAX_EXPIRE_AFTER_SECONDS,
     MAX_SERVER_PROCESSES,
-    SECOND_SIGNAL_SECONDS,
 )
 from holdfast.server.addresses import Address, SpaceAddress
 from holdfast.server.application import make_dispatcher
@@ -29,6 +28,7 @@ from holdfast.server.dispatcher import Dispatcher
 from holdfast.server.http import HttpApi
 from holdfast.server.options import DispatcherOptions
 from holdfast.server.resp_server import RespServer
+from holdfast.server.signals import handle_signals
 from holdfast.server.tls import Certificate
 from holdfast.server.uvicorn_server import HttpServer
 from holdfast.store import Store
@@ -234,7 +234,7 @@ async def _run(
         if flux_socket is not None:
             flux_socket.close()
         raise settings.resp.refusal(error) from None
-    stopped = _handle_signals(dispatcher, certificate)
+    stopped = handle_signals(partial(_reload, dispatcher, certificate))
     http_servers = [HttpServer(HttpApi(dispatcher), tls)]
     await http_servers[0].open(http_socket)
     if settings.flux is not None and flux_socket is not None:
@@ -287,29 +287,11 @@ def _warn(settings: ServerSettings, *ports: Address) -> None:
         _log.warning("--insecure: while the store has no users, every client is an admin")
 
 
-def _handle_signals(dispatcher: Dispatcher, certificate: Certificate | None) -> asyncio.Event:
-    loop = asyncio.get_running_loop()
-    stopped = asyncio.Event()
-    first = loop.time()
-
-    def stop() -> None:
-        nonlocal first
-        if not stopped.is_set():
-            first = loop.time()
-        elif loop.time() - first > SECOND_SIGNAL_SECONDS:
-            signal.raise_signal(signal.SIGKILL)
-        stopped.set()
-
-    def reload() -> None:
-        try:
-            dispatcher.authenticator.reload()
-            if certificate is not None:
-                certificate.reload()
-            _log.info("reloaded the users and the certificate")
-        except HoldfastError as error:
-            _log.error("%s; nothing was changed", error.message)
-
-    loop.add_signal_handler(signal.SIGTERM, stop)
-    loop.add_signal_handler(signal.SIGINT, stop)
-    loop.add_signal_handler(signal.SIGHUP, reload)
-    return stopped
+def _reload(dispatcher: Dispatcher, certificate: Certificate | None) -> None:
+    try:
+        dispatcher.authenticator.reload()
+        if certificate is not None:
+            certificate.reload()
+        _log.info("reloaded the users and the certificate")
+    except HoldfastError as error:
+        _log.error("%s; nothing was changed", error.message)

@@ -7,7 +7,6 @@ from typing import TypeAlias
 
 from holdfast.errors import CannotServe
 
-
 CurrentContext: TypeAlias = Callable[[], ssl.SSLContext]  # for the next connection
 
 
