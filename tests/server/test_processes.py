@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import resource
 import signal
 import socket
 from collections import Counter
@@ -12,6 +13,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
+import trustme
 
 import holdfast
 from holdfast.errors import BadInput, CannotServe
@@ -132,6 +134,70 @@ def kill_and_await_the_replacement(server: Server) -> tuple[int, int]:
 
     await_true(lambda: bool(replacements()), seconds=DEADLINE, what="another process starts")
     return other, replacements()[0]
+
+
+def await_two_processes(server: Server, *gone: int) -> None:
+    def both_serve() -> bool:
+        found = set()
+        for _ in range(30):
+            with suppress(OSError, EOFError), server.connect() as client:
+                found.add(process_of(client))
+        return len(found) == 2 and found.isdisjoint(gone)
+
+    await_true(both_serve, seconds=DEADLINE, what="two processes serve")
+
+
+def test_a_process_that_is_killed_while_it_replaces_another_does_not_end_the_server(
+    tmp_path: Path,
+) -> None:
+    server = Server(tmp_path / "data", "--processes", "2")
+    other, starting = kill_and_await_the_replacement(server)
+
+    os.kill(starting, signal.SIGKILL)
+
+    await_two_processes(server, starting)
+    assert other in children_of(server.pid)
+    server.stop()
+
+
+def test_a_replacement_that_cannot_serve_leaves_the_others_serving(tmp_path: Path) -> None:
+    authority = trustme.CA()
+    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    issued = authority.issue_cert("127.0.0.1")
+    issued.cert_chain_pems[0].write_to_path(str(certificate))
+    issued.private_key_pem.write_to_path(str(key))
+    options = ("--processes", "2", "--tls-cert", str(certificate), "--tls-key", str(key))
+    server = Server(tmp_path / "data", *options)
+    key.rename(tmp_path / "away")
+    _, starting = kill_and_await_the_replacement(server)
+    await_true(lambda: "can't serve" in server.log, seconds=DEADLINE, what="it says why")
+
+    (tmp_path / "away").rename(key)
+
+    await_true(
+        lambda: len(children_of(server.pid)) == 2 and starting not in children_of(server.pid),
+        seconds=DEADLINE,
+        what="a later one serves",
+    )
+    server.stop()
+
+
+def test_a_process_that_cannot_be_started_is_started_later(tmp_path: Path) -> None:
+    server = Server(tmp_path / "data", "--processes", "2")
+    files = resource.prlimit(server.pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(server.pid, resource.RLIMIT_NOFILE, (4, files[1]))
+    victim, _ = children_of(server.pid)
+    os.kill(victim, signal.SIGKILL)
+    await_true(
+        lambda: "can't start a process: too many open files" in server.log,
+        seconds=DEADLINE,
+        what="it says why",
+    )
+
+    resource.prlimit(server.pid, resource.RLIMIT_NOFILE, files)
+
+    await_two_processes(server, victim)
+    server.stop()
 
 
 def test_a_reload_does_not_end_a_process_that_has_only_begun_to_start(tmp_path: Path) -> None:

@@ -40,6 +40,8 @@ class ReadinessReport(msgspec.Struct, frozen=True, kw_only=True):
     hint: str = ""
 
 
+_read_reports: Final = msgspec.json.Decoder(ReadinessReport).decode_lines
+
 Serve = Callable[
     [Callable[[ReadinessReport], None]], None
 ]  # runs one server, and reports when it is ready
@@ -76,6 +78,7 @@ class ProcessGroup:
         self._running: dict[int, int] = {}  # the pipe for the report of each process, by its id
         self._ready: dict[int, ReadinessReport] = {}
         self._restarts: list[float] = []  # when to replace processes that have ended
+        self._has_served = False  # whether all of them were ready
         self._stopping = False
         self._stop_signals = StopSignals(time.monotonic)
         self._failure: ReadinessReport | None = None
@@ -91,11 +94,10 @@ class ProcessGroup:
             accept_reloads()
             for _ in range(self._count):
                 self._start()
-            is_announced = False
             while self._running or self._restarts:
                 self._wait(waking)
-                if not is_announced and len(self._ready) == self._count:
-                    is_announced = True
+                if not self._has_served and len(self._ready) == self._count:
+                    self._has_served = True
                     ready(next(iter(self._ready.values())))
         finally:
             signal.set_wakeup_fd(wakeup)
@@ -124,6 +126,14 @@ class ProcessGroup:
             os.close(writing)
         self._running[process] = reading
 
+    def _replace(self) -> None:
+        """Starts a process in place of one that has ended, or tries again later."""
+        try:
+            self._start()
+        except OSError as error:
+            _log.error("can't start a process: %s", (error.strerror or str(error)).lower())
+            self._restarts.append(time.monotonic() + RESTARTED_PROCESS_SECONDS)
+
     def _wait(self, waking: int) -> None:
         """Waits for a signal, a report, or the time to replace a process."""
         polling = select.poll()
@@ -139,7 +149,7 @@ class ProcessGroup:
             self._forward_signals(os.read(waking, _READ_BYTES))
         for due in [each for each in self._restarts if each <= time.monotonic()]:
             self._restarts.remove(due)
-            self._start()
+            self._replace()
 
     def _read_report(self, process: int, reading: int) -> None:
         """Reads the report of a process; if the pipe is closed, the process has ended."""
@@ -147,11 +157,13 @@ class ProcessGroup:
         if not content:
             self._note_end(process)
             return
-        report = msgspec.json.decode(content, type=ReadinessReport)
-        if report.error:
-            self._fail(report)
-        else:
-            self._ready[process] = report
+        for report in _read_reports(content):
+            if not report.error:
+                self._ready[process] = report
+            elif self._others_serve(process):
+                _log.error("process %d can't serve: %s", process, report.error)
+            else:
+                self._fail(report)
 
     def _note_end(self, process: int) -> None:
         os.close(self._running.pop(process))
@@ -160,13 +172,18 @@ class ProcessGroup:
         if self._stopping:
             return
         code = os.waitstatus_to_exitcode(status)
-        if not was_ready:
+        if not was_ready and not self._others_serve(process):
             self._fail(
                 ReadinessReport(error=f"process {process} exited with {code} while it started")
             )
             return
         _log.error("process %d exited with %d; another one replaces it", process, code)
         self._restarts.append(time.monotonic() + RESTARTED_PROCESS_SECONDS)
+
+    def _others_serve(self, process: int) -> bool:
+        """Returns whether a process can fail to start without ending the server: a later one will
+        take its place, and the others serve meanwhile."""
+        return self._has_served and not self._stopping and bool(self._ready.keys() - {process})
 
     def _fail(self, report: ReadinessReport) -> None:
         self._failure = self._failure or report
@@ -205,7 +222,7 @@ def _serve_in_child(serve: Serve, writing: int, parent: int) -> None:
         _die_with(parent)
 
         def report(message: ReadinessReport) -> None:
-            os.write(writing, msgspec.json.encode(message))
+            os.write(writing, msgspec.json.encode(message) + b"\n")
 
         try:
             serve(report)
