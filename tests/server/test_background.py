@@ -3,10 +3,14 @@
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 
 import holdfast
 from holdfast import expiry
+from holdfast.errors import StoreUnreachable
+from holdfast.events.fan_outs import FAN_OUT_KIND
+from holdfast.events.layout import keys_of
 from holdfast.jobs import NewJob, dependencies
 from holdfast.limits import MAX_WATCHED_SPACES, SWEPT_SPACES_PER_ROUND
 from holdfast.server import background
@@ -221,3 +225,64 @@ def _wait_for_a_round(server: Server) -> None:
         schedule(store, 0.01)
         while due(store) is not None:
             assert time.monotonic() < deadline
+
+
+def damage(space: Space) -> None:
+    """Stores a fan-out that can't be read, with a step of it that is due."""
+
+    def work(tx: holdfast.store.Tx) -> None:
+        tx.raw.put(keys_of(tx.raw.space).fan_out(b"12345678"), b"damaged")
+        expiry.begin_work(tx.raw, FAN_OUT_KIND, b"12345678")
+
+    space.transact(work)
+
+
+def test_a_damaged_record_in_one_space_delays_no_other(store: holdfast.Store, clock: Clock) -> None:
+    damage(store.space("damaged"))
+    others = [store.space(f"space {number}") for number in range(20)]
+    for space in others:
+        schedule(space, 1)
+    clock.advance(seconds=2)
+
+    errors = Sweeper(store).round()
+
+    assert [type(error) for error in errors] == [msgspec.ValidationError]
+    assert all(due(space) is None for space in others)
+
+
+def test_a_space_whose_engine_does_not_answer_is_tried_after_all_others(
+    store: holdfast.Store, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    away = {store.space("away 1").prefix, store.space("away 2").prefix}
+    others = [store.space(f"space {number}") for number in range(20)]
+    tried: list[bytes] = []
+    original = Sweeper._sweep_space
+
+    def sweep_space(self: Sweeper, prefix: bytes) -> None:
+        if prefix in away:
+            tried.append(prefix)
+            raise StoreUnreachable("its node is away")
+        original(self, prefix)
+
+    monkeypatch.setattr(Sweeper, "_sweep_space", sweep_space)
+    sweeper = Sweeper(store)
+    for _ in range(2):
+        assert [type(error) for error in sweeper.round()] == [StoreUnreachable]
+    for space in others:
+        schedule(space, 1)
+    clock.advance(seconds=2)
+
+    sweeper.round()
+    sweeper.round()
+
+    assert all(due(space) is None for space in others)
+    assert set(tried[-2:]) == away  # in turn, so that each is found when it is back
+
+
+def test_a_server_removes_what_is_due_beside_a_damaged_space(tmp_path: Path) -> None:
+    with holdfast.open(tmp_path / "data", durability="interval") as store:
+        damage(store.space("damaged"))
+
+    with serving(tmp_path / "data") as server:
+        for _ in range(3):  # the damaged space is met in one of the first rounds
+            _wait_for_a_round(server)

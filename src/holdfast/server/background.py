@@ -8,7 +8,7 @@ spaces, so its work does not grow with the number of spaces.
 
 import asyncio
 import heapq
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import cast
 
@@ -16,7 +16,7 @@ from holdfast import expiry
 from holdfast.binding import EVERY_SPACE
 from holdfast.engine.contract import Notice
 from holdfast.entities.store import StoreEntities
-from holdfast.errors import HoldfastError, UnknownSpace
+from holdfast.errors import Conflict, StoreUnusable, UnknownSpace
 from holdfast.events import StoreEvents
 from holdfast.limits import (
     EXPIRED_PER_STEP,
@@ -37,56 +37,77 @@ from holdfast.users import users_of
 
 async def sweep(dispatcher: Dispatcher) -> None:
     """Removes what has expired in all spaces, a bounded step at a time, while the server runs."""
-    await _resume_defaults(dispatcher)
     sweeper = Sweeper(dispatcher.store)
     end = dispatcher.notice_feed.listen(sweeper.on_notice, passive=True)
-    loop = asyncio.get_running_loop()
-    users_read = loop.time()
-    memory = MemoryWatch(dispatcher.memory_budget, dispatcher.back_pressure)
-    full_collections = FullCollections()
     with ThreadPoolExecutor(1, thread_name_prefix="holdfast-sweep") as thread:
+        tasks = _BackgroundTasks(dispatcher, sweeper, thread)
         try:
+            await tasks.run(tasks.resume_defaults)
             while True:
                 await asyncio.sleep(0 if sweeper.is_building else SERVER_SWEEP_SECONDS)
-                sweeper.touch(dispatcher.take_written())
-                dispatcher.recorder.touch(sweeper.touched)
-                try:
-                    if (
-                        dispatcher.authenticator.is_stale
-                        or loop.time() > users_read + USERS_REFRESH_SECONDS
-                    ):
-                        users_read = loop.time()
-                        users = await loop.run_in_executor(
-                            thread, users_of, dispatcher.store.engine
-                        )
-                        dispatcher.authenticator.refresh(users)
-                    await loop.run_in_executor(thread, sweeper.round)
-                    is_large = memory.should_return_memory()
-                    full_collections.collect_if_due(
-                        is_worthwhile=is_large
-                    )  # on the loop: most of it is its own
-                    if is_large:
-                        await loop.run_in_executor(thread, return_memory)
-                        memory.note_returned()
-                except HoldfastError as error:  # an engine that is away now may be back later
-                    dispatcher.report(error)
+                await tasks.run(tasks.refresh_users)
+                await tasks.run(tasks.remove_what_is_due)
+                await tasks.run(tasks.return_memory)
         finally:
             end()
             sweeper.stop()
 
 
-async def _resume_defaults(dispatcher: Dispatcher) -> None:
-    """Finishes what a crash has interrupted in the space of all domains."""
-    store = dispatcher.store
+class _BackgroundTasks:
+    """What a server does regularly. A task that fails is logged, and delays no other."""
 
-    def resume() -> None:
-        if store.has_space(EVERY_SPACE):
-            cast(EveryDomainTables, store.space(EVERY_SPACE).tables).resume()
+    def __init__(
+        self, dispatcher: Dispatcher, sweeper: "Sweeper", thread: ThreadPoolExecutor
+    ) -> None:
+        self._dispatcher, self._sweeper, self._thread = dispatcher, sweeper, thread
+        self._loop = asyncio.get_running_loop()
+        self._users_read = self._loop.time()
+        self._memory = MemoryWatch(dispatcher.memory_budget, dispatcher.back_pressure)
+        self._full_collections = FullCollections()
 
-    try:
-        await dispatcher.in_thread(resume)
-    except HoldfastError as error:
-        dispatcher.report(error)
+    async def run(self, task: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await task()
+        except Exception as error:  # an engine that is away now may be back later
+            self._dispatcher.report(error)
+
+    async def resume_defaults(self) -> None:
+        """Finishes what a crash has interrupted in the space of all domains."""
+        store = self._dispatcher.store
+
+        def resume() -> None:
+            if store.has_space(EVERY_SPACE):
+                cast(EveryDomainTables, store.space(EVERY_SPACE).tables).resume()
+
+        await self._dispatcher.in_thread(resume)
+
+    async def refresh_users(self) -> None:
+        """Reads the users again if they have changed, and from time to time."""
+        dispatcher = self._dispatcher
+        is_time = self._loop.time() > self._users_read + USERS_REFRESH_SECONDS
+        if is_time or dispatcher.authenticator.is_stale:
+            self._users_read = self._loop.time()
+            users = await self._loop.run_in_executor(
+                self._thread, users_of, dispatcher.store.engine
+            )
+            dispatcher.authenticator.refresh(users)
+
+    async def remove_what_is_due(self) -> None:
+        """Sweeps the spaces in which something may be due."""
+        sweeper, dispatcher = self._sweeper, self._dispatcher
+        sweeper.touch(dispatcher.take_written())
+        dispatcher.recorder.touch(sweeper.touched)
+        for error in await self._loop.run_in_executor(self._thread, sweeper.round):
+            dispatcher.report(error)
+
+    async def return_memory(self) -> None:
+        """Gives free memory back to the system, if there is much."""
+        is_large = self._memory.should_return_memory()
+        # On the loop: most of it is its own.
+        self._full_collections.collect_if_due(is_worthwhile=is_large)
+        if is_large:
+            await self._loop.run_in_executor(self._thread, return_memory)
+            self._memory.note_returned()
 
 
 class Sweeper:
@@ -98,6 +119,8 @@ class Sweeper:
         self._next: dict[bytes, float] = {}  # when a space has something due, by its prefix
         self._queue: list[tuple[float, bytes]] = []  # the same as a heap, with outdated entries
         self._after: str | None = None  # where the walk over all spaces continues
+        # Spaces whose engine did not answer when they were last checked, in that order.
+        self._unanswered: dict[bytes, None] = {}
         self._stopped = False
         self.is_building = False  # whether the last round left steps of work that are due
 
@@ -122,23 +145,36 @@ class Sweeper:
         """Ends a running round after its current step."""
         self._stopped = True
 
-    def round(self) -> None:
-        """Removes what is due now. Reads 1 key for each space that it checks."""
+    def round(self) -> list[Exception]:
+        """Removes what is due now; returns what failed, which delays no other space.
+
+        Reads 1 key for each space that it checks.
+        """
         to_check, self._touched = self._touched, set()
         self.is_building = False
         to_check |= self._next_spaces()
         to_check |= self._due()
-        while to_check and not self._stopped:
-            prefix = to_check.pop()
+        errors: list[Exception] = []
+        # A call may wait for the node of such a space for half a minute, so they come last.
+        last = [prefix for prefix in reversed(self._unanswered) if prefix in to_check]
+        waiting = [*last, *to_check.difference(last)]
+        while waiting and not self._stopped:
+            prefix = waiting.pop()
+            self._unanswered.pop(prefix, None)
             try:
                 self._sweep_space(prefix)
             except UnknownSpace:
                 self._next.pop(prefix, None)  # it has been dropped
-            except HoldfastError:
-                self._touched |= to_check | {prefix}
-                raise
+            except (StoreUnusable, Conflict) as error:
+                errors.append(error)
+                self._unanswered[prefix] = None
+                self._touched.update(waiting, [prefix])
+                break
+            except Exception as error:  # a damaged record: what it belongs to is tried again later
+                errors.append(error)
         if not self._stopped:
             self._store.resume_drops()
+        return errors
 
     def _next_spaces(self) -> set[bytes]:
         """Returns the next few of all spaces, in the order of their names."""

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import msgspec
 
 from holdfast.engine.contract import TooLong
-from holdfast.errors import HoldfastError, LimitExceeded, UnknownSpace
+from holdfast.errors import LimitExceeded, UnknownSpace
 from holdfast.jobs.ledger import Ledger
 from holdfast.jobs.queue_figures import QueueFigures, figures
 from holdfast.limits import (
@@ -257,7 +257,7 @@ class Recorder:
                 await asyncio.sleep(RECORD_SECONDS)
                 try:
                     await loop.run_in_executor(thread, self.write)
-                except HoldfastError as error:  # the counts since the last write are lost
+                except Exception as error:  # the counts since the last write are lost
                     dispatcher.report(error)
 
     def write(self) -> None:
