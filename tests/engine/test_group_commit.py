@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -125,22 +126,27 @@ def test_closing_inside_a_transaction_is_refused_and_does_no_harm(engine: Engine
     engine.transact(lambda tx: tx.put(b"a", b"1"))
 
 
-def interrupt_the_main_thread(path: str, durability: str, connection: Connection) -> None:
-    """Ctrl-C at random moments of a main thread that writes, beside others that write too."""
+def interrupt_the_main_thread(
+    path: str, durability: str, kind: type[BaseException], connection: Connection
+) -> None:
+    """A signal handler that raises at random moments of a main thread that writes, beside others
+    that write too."""
     engine = open_engine(path, durability=durability)
     counts = [0, 0, 0]
     stopped = armed = False
 
     def count(number: int) -> None:
         while not stopped:
-            engine.transact(lambda tx: tx.add(b"%d" % number, 1))
-            counts[number] += 1
+            # What is raised while the main thread runs this one's work may be taken for the work's.
+            with suppress(kind):
+                engine.transact(lambda tx: tx.add(b"%d" % number, 1))
+                counts[number] += 1
 
     def strike(*_: object) -> None:
         nonlocal armed
         if armed:
             armed = False
-            raise KeyboardInterrupt
+            raise kind
 
     def write_until_interrupted(seconds: float) -> None:
         nonlocal armed
@@ -160,7 +166,7 @@ def interrupt_the_main_thread(path: str, durability: str, connection: Connection
     for _ in range(INTERRUPTS):
         try:
             write_until_interrupted(chance.uniform(0.00002, 0.001))
-        except KeyboardInterrupt:
+        except kind:
             interrupts += 1
     stopped = True
     for thread in threads:
@@ -170,10 +176,15 @@ def interrupt_the_main_thread(path: str, durability: str, connection: Connection
     engine.close()
 
 
-def test_control_c_at_any_moment_stops_no_one_and_runs_nothing_twice(
-    tmp_path: Path, durability: str
+class TimeLimit(Exception):
+    """What a handler of SIGALRM may raise."""
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, TimeoutError, TimeLimit])
+def test_a_signal_handler_that_raises_at_any_moment_stops_no_one_and_runs_nothing_twice(
+    tmp_path: Path, durability: str, kind: type[BaseException]
 ) -> None:
-    child = start(interrupt_the_main_thread, str(tmp_path), durability)
+    child = start(interrupt_the_main_thread, str(tmp_path), durability, kind)
 
     interrupts, acknowledged, stored = child.receive()
 
