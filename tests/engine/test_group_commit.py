@@ -9,12 +9,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from holdfast.engine import open_engine
 from holdfast.engine.contract import Engine, Transaction, read_counter
-from holdfast.errors import StoreClosed
+from holdfast.engine.group_commit import CommitRequest, Work
+from holdfast.errors import StoreClosed, StoreFull
 from tests.processes import start
 
 INTERRUPTS = 300
@@ -191,3 +193,29 @@ def test_a_signal_handler_that_raises_at_any_moment_stops_no_one_and_runs_nothin
     assert interrupts > INTERRUPTS / 2
     assert acknowledged == stored
     assert child.join() == 0
+
+
+def test_after_control_c_in_a_group_that_is_run_one_by_one_what_is_done_does_not_run_again(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A group that is too large for the disk is run like that."""
+    commits: Any = engine._commits  # type: ignore[attr-defined]
+    requests = [CommitRequest((lambda tx: tx.add(b"n", 1),), (b"",)) for _ in range(2)]
+    run_alone, ran = commits._run_alone, list[int]()
+
+    def refuse(*arguments: object) -> None:
+        raise StoreFull("by wish of the test")
+
+    def interrupted(work: Work, space: bytes) -> Any:
+        if ran:
+            raise KeyboardInterrupt
+        ran.append(1)
+        return run_alone(work, space)
+
+    monkeypatch.setattr(commits, "_run_together", refuse)
+    monkeypatch.setattr(commits, "_run_alone", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        commits.run(requests, requests[0])
+
+    assert [request.outcomes is not None for request in requests] == [True, False]
+    assert engine.transact(lambda tx: read_counter(tx.get(b"n"))) == 1

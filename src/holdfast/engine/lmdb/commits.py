@@ -100,7 +100,9 @@ class Commits:
         try:
             self._run_together(steps, group)
         except (lmdb.Error, StoreUnusable):
-            _publish(group, [self._run_alone(*step) for step in steps])
+            for request in group:  # each is told at once: after Ctrl-C, it must not run again
+                mine = zip(request.works, request.spaces, strict=True)
+                request.outcomes = [self._run_alone(*step) for step in mine]
         self.groups += 1
         self.transactions += len(steps)
 
