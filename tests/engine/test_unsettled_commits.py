@@ -5,12 +5,14 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
+import psycopg
 import pytest
 
+from holdfast.engine import open_engine
 from holdfast.engine.contract import Transaction
 from holdfast.engine.postgres import statements
 from holdfast.engine.postgres.connection import PostgresConnection
-from holdfast.engine.remote import RemoteEngine
+from holdfast.engine.remote import ConnectionLost, RemoteEngine
 from holdfast.engine.valkey.connections import Command, ServerConnection
 from holdfast.engine.valkey.durability import Waits
 from holdfast.engine.valkey.library import function
@@ -18,7 +20,7 @@ from holdfast.engine.valkey.servers import NoReply, Servers
 from holdfast.errors import OutcomeUnknown, StoreUnusable
 from tests.engine.memory_backend import MemoryBackend
 from tests.engine.memory_engine import backend, engine, increment, open_memory
-from tests.engine.postgres_engine import url
+from tests.engine.postgres_engine import commit_of, url
 from tests.stores import Stores
 
 __all__ = ["backend", "engine", "url"]
@@ -130,6 +132,54 @@ def test_a_server_that_refuses_to_tell_the_outcome_of_a_commit_leaves_it_unknown
     backend.fault = fault
     with pytest.raises(OutcomeUnknown, match="MISCONF"):
         open_memory(backend, seconds=0.1).transact(increment)
+
+
+# --- PostgreSQL -----------------------------------------------------------------------------------
+
+
+@pytest.mark.only_on("postgres")
+def test_the_first_commit_of_a_connection_that_was_given_up_is_not_made_when_it_arrives_late(
+    url: str,
+) -> None:
+    """The server knows the connection only by the message in front of that commit."""
+    opened = open_engine(url, durability="interval")
+    assert isinstance(opened, RemoteEngine)
+    opened.transact(increment)
+    remote: Any = opened.backend
+    late = remote.session(b"")
+    connection = late._connection = PostgresConnection(url, [])
+    connection.prepare(statements.prepared_for(connection.server_version, flushes=False))
+
+    assert remote.settle(connection.id, 1) is False
+    with pytest.raises(ConnectionLost):
+        late.commit(commit_of(b"n", b"too late"))
+
+    assert opened.transact(increment) == 2
+    opened.close()
+
+
+@pytest.mark.only_on("postgres")
+def test_a_commit_of_a_connection_of_last_week_is_known_while_others_open_the_store(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = open_engine(url, durability="interval")
+    assert isinstance(opened, RemoteEngine)
+    opened.transact(increment)
+    with psycopg.connect(url, autocommit=True) as plain:
+        plain.execute("UPDATE holdfast_client SET since = since - interval '8 days'")
+    remote: Any = opened.backend
+    for connection in remote._pool._idle:
+        connection.enrolled_until -= 8 * 86_400
+
+    def lose_the_reply() -> None:
+        open_engine(url, durability="interval").close()
+        raise ConnectionLost("the reply was lost")
+
+    after_the_next_commit(monkeypatch, lose_the_reply)
+
+    assert opened.transact(increment) == 2
+    assert opened.transact(increment) == 3
+    opened.close()
 
 
 # --- Valkey ---------------------------------------------------------------------------------------
