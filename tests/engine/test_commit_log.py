@@ -349,25 +349,59 @@ def test_a_subscriber_hears_of_every_commit_once_and_in_order(
 # --- interruption ---------------------------------------------------------------------------------
 
 
-def test_control_c_while_the_disk_works_comes_after_the_commit(
-    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+class TimeLimit(Exception):
+    """What a handler of SIGALRM may raise."""
+
+
+RAISED = pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, TimeoutError, TimeLimit])
+
+
+@RAISED
+def test_a_signal_handler_that_raises_while_the_disk_works_is_heard_after_the_commit(
+    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: type[BaseException]
 ) -> None:
+    before = lmdb_commits(engine)
     fdatasync, strikes = os.fdatasync, [1, 2, 3]
 
     def interrupted(file: int) -> None:
         if strikes:
             strikes.pop()
-            raise KeyboardInterrupt
+            raise kind
         fdatasync(file)
 
     monkeypatch.setattr(os, "fdatasync", interrupted)
 
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(kind):
         engine.transact(lambda tx: tx.add(b"n", 1))
 
     assert strikes == []
     assert look(engine)[b"n"] == engine.transact(lambda tx: tx.get(b"n"))
     assert len(after_a_kill(tmp_path / "store", tmp_path / "killed")) == 2
+    assert lmdb_commits(engine) == before  # the log is still trusted
+
+
+@RAISED
+def test_commits_after_a_flush_in_which_a_signal_handler_raised_are_seen_and_survive_a_kill(
+    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: type[BaseException]
+) -> None:
+    """LMDB's commit is one system call after the other, so a signal is mostly handled right after
+    it."""
+    restart, strikes = engine._overlay._restart, [1]  # type: ignore[attr-defined]
+
+    def interrupted(publish: Callable[[], None]) -> None:
+        if strikes:
+            strikes.pop()
+            raise kind
+        restart(publish)
+
+    monkeypatch.setattr(engine._overlay, "_restart", interrupted)  # type: ignore[attr-defined]
+    with pytest.raises(kind):
+        engine.stats()
+
+    put(engine, b"a", b"1")
+
+    assert look(engine) == {b"first": b"1", b"a": b"1"}
+    assert after_a_kill(tmp_path / "store", tmp_path / "killed") == look(engine)
 
 
 # --- a disk that fails ----------------------------------------------------------------------------

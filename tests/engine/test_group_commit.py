@@ -6,14 +6,17 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from holdfast.engine import open_engine
 from holdfast.engine.contract import Engine, Transaction, read_counter
-from holdfast.errors import StoreClosed
+from holdfast.engine.group_commit import CommitRequest, Work
+from holdfast.errors import StoreClosed, StoreFull
 from tests.processes import start
 
 INTERRUPTS = 300
@@ -125,22 +128,27 @@ def test_closing_inside_a_transaction_is_refused_and_does_no_harm(engine: Engine
     engine.transact(lambda tx: tx.put(b"a", b"1"))
 
 
-def interrupt_the_main_thread(path: str, durability: str, connection: Connection) -> None:
-    """Ctrl-C at random moments of a main thread that writes, beside others that write too."""
+def interrupt_the_main_thread(
+    path: str, durability: str, kind: type[BaseException], connection: Connection
+) -> None:
+    """A signal handler that raises at random moments of a main thread that writes, beside others
+    that write too."""
     engine = open_engine(path, durability=durability)
     counts = [0, 0, 0]
     stopped = armed = False
 
     def count(number: int) -> None:
         while not stopped:
-            engine.transact(lambda tx: tx.add(b"%d" % number, 1))
-            counts[number] += 1
+            # What is raised while the main thread runs this one's work may be taken for the work's.
+            with suppress(kind):
+                engine.transact(lambda tx: tx.add(b"%d" % number, 1))
+                counts[number] += 1
 
     def strike(*_: object) -> None:
         nonlocal armed
         if armed:
             armed = False
-            raise KeyboardInterrupt
+            raise kind
 
     def write_until_interrupted(seconds: float) -> None:
         nonlocal armed
@@ -160,7 +168,7 @@ def interrupt_the_main_thread(path: str, durability: str, connection: Connection
     for _ in range(INTERRUPTS):
         try:
             write_until_interrupted(chance.uniform(0.00002, 0.001))
-        except KeyboardInterrupt:
+        except kind:
             interrupts += 1
     stopped = True
     for thread in threads:
@@ -170,13 +178,44 @@ def interrupt_the_main_thread(path: str, durability: str, connection: Connection
     engine.close()
 
 
-def test_control_c_at_any_moment_stops_no_one_and_runs_nothing_twice(
-    tmp_path: Path, durability: str
+class TimeLimit(Exception):
+    """What a handler of SIGALRM may raise."""
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, TimeoutError, TimeLimit])
+def test_a_signal_handler_that_raises_at_any_moment_stops_no_one_and_runs_nothing_twice(
+    tmp_path: Path, durability: str, kind: type[BaseException]
 ) -> None:
-    child = start(interrupt_the_main_thread, str(tmp_path), durability)
+    child = start(interrupt_the_main_thread, str(tmp_path), durability, kind)
 
     interrupts, acknowledged, stored = child.receive()
 
     assert interrupts > INTERRUPTS / 2
     assert acknowledged == stored
     assert child.join() == 0
+
+
+def test_after_control_c_in_a_group_that_is_run_one_by_one_what_is_done_does_not_run_again(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A group that is too large for the disk is run like that."""
+    commits: Any = engine._commits  # type: ignore[attr-defined]
+    requests = [CommitRequest((lambda tx: tx.add(b"n", 1),), (b"",)) for _ in range(2)]
+    run_alone, ran = commits._run_alone, list[int]()
+
+    def refuse(*arguments: object) -> None:
+        raise StoreFull("by wish of the test")
+
+    def interrupted(work: Work, space: bytes) -> Any:
+        if ran:
+            raise KeyboardInterrupt
+        ran.append(1)
+        return run_alone(work, space)
+
+    monkeypatch.setattr(commits, "_run_together", refuse)
+    monkeypatch.setattr(commits, "_run_alone", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        commits.run(requests, requests[0])
+
+    assert [request.outcomes is not None for request in requests] == [True, False]
+    assert engine.transact(lambda tx: read_counter(tx.get(b"n"))) == 1

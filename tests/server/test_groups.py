@@ -13,6 +13,7 @@ import pytest
 import holdfast
 from holdfast.engine import group_wait
 from holdfast.engine.contract import Outcome
+from holdfast.engine.late_interrupts import Interrupt
 from holdfast.engine.lmdb.overlay import Overlay
 from holdfast.limits import (
     GROUP_WAIT_STEP_SECONDS,
@@ -54,7 +55,7 @@ def threads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names: list[str] = []
     commit = Overlay.commit
 
-    def noted(overlay: Overlay, *arguments: Any, **options: Any) -> bool:
+    def noted(overlay: Overlay, *arguments: Any, **options: Any) -> Interrupt:
         names.append(threading.current_thread().name)
         return commit(overlay, *arguments, **options)
 

@@ -4,8 +4,9 @@ A group is committed in memory, if LMDB may get it later (overlay.py), or in one
 Either way each transaction writes into its own buffer: if one raises, only its buffer is dropped.
 In memory, a group that one caller has passed first tries one buffer for all of it.
 
-After Ctrl-C, group commit may run a group's work again. So the step that makes a commit final also
-publishes its outcome to the callers, and nothing after that step may raise.
+After Ctrl-C, or another exception of a signal handler, group commit may run a group's work again.
+So the step that makes a commit final also publishes its outcome to the callers, and nothing after
+that step may raise.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -18,6 +19,7 @@ import lmdb
 from holdfast.engine.contract import NotBegun, Notice, Outcome, TooLong, Transaction
 from holdfast.engine.folder import WriteTurn
 from holdfast.engine.group_commit import CommitRequest, Work
+from holdfast.engine.late_interrupts import Interrupt
 from holdfast.engine.lmdb.disk_reserve import Reserve, frees_space
 from holdfast.engine.lmdb.environment import Environment
 from holdfast.engine.lmdb.file_writes import is_open, write_out
@@ -74,7 +76,7 @@ class Commits:
         self._checkpoint = checkpoint  # makes a checkpoint if that can help
         self._note_written = note_written
         self._separate_groups_left = 0  # how many more groups get a buffer for each transaction
-        self.interrupted = False  # a Ctrl-C came too late to undo anything
+        self.interrupt: Interrupt = None  # came too late to undo anything
 
     def run(self, group: list[CommitRequest], leader: CommitRequest) -> None:
         """Commits a group together. If that fails, commits each transaction alone: one that is too
@@ -98,7 +100,9 @@ class Commits:
         try:
             self._run_together(steps, group)
         except (lmdb.Error, StoreUnusable):
-            _publish(group, [self._run_alone(*step) for step in steps])
+            for request in group:  # each is told at once: after Ctrl-C, it must not run again
+                mine = zip(request.works, request.spaces, strict=True)
+                request.outcomes = [self._run_alone(*step) for step in mine]
         self.groups += 1
         self.transactions += len(steps)
 
@@ -112,8 +116,7 @@ class Commits:
         try:
             group_buffer, outcomes = self._run_short(base, request)
             publish = partial(setattr, request, "outcomes", outcomes)
-            if overlay.commit(group_buffer, publish, flushes=False):
-                self.interrupted = True
+            self._note(overlay.commit(group_buffer, publish, flushes=False))
         except (TooLong, lmdb.Error, HoldfastError):
             overlay.end()  # a caller that may wait runs it again, and gets the error
             return
@@ -180,10 +183,14 @@ class Commits:
         return outcomes
 
     def raise_interrupt(self) -> None:
-        """Raises the Ctrl-C that came too late to undo anything."""
-        if self.interrupted:
-            self.interrupted = False
-            raise KeyboardInterrupt
+        """Raises the exception of a signal handler that came too late to undo anything."""
+        interrupt, self.interrupt = self.interrupt, None
+        if interrupt is not None:
+            raise interrupt
+
+    def _note(self, interrupt: Interrupt) -> None:
+        if interrupt is not None:
+            self.interrupt = interrupt
 
     @contextmanager
     def block(self, space: bytes) -> Iterator[Transaction]:
@@ -194,8 +201,7 @@ class Commits:
             if overlay is not None and base is not None:
                 draft = TransactionBuffer(base, space, self._clock(), base.written, base.seen)
                 yield draft
-                if overlay.commit(draft, _do_nothing):
-                    self.interrupted = True
+                self._note(overlay.commit(draft, _do_nothing))
                 self.groups += 1
                 return
         except BaseException:
@@ -276,8 +282,8 @@ class Commits:
             tell = (
                 _do_nothing if request is None else partial(setattr, request, "outcomes", [outcome])
             )
-            if overlay.commit(tx, tell):
-                self.interrupted = True
+            if (interrupt := overlay.commit(tx, tell)) is not None:
+                self.interrupt = interrupt
             return outcome
         except KeyboardInterrupt:
             self._end_deferred()
@@ -287,6 +293,8 @@ class Commits:
             return Outcome(error=self._explained(error))
         except BaseException as error:
             self._end_deferred()
+            if request is not None and request.outcomes is not None:
+                raise  # a signal handler's, after the commit: the outcome that was told is true
             return Outcome(error=error)
 
     def _run_directly(
@@ -331,8 +339,7 @@ class Commits:
             if overlay is None or base is None:
                 return False
             group_buffer, outcomes = self._run_buffered(base, steps, group)
-            if overlay.commit(group_buffer, partial(_publish, group, outcomes)):
-                self.interrupted = True
+            self._note(overlay.commit(group_buffer, partial(_publish, group, outcomes)))
         except BaseException:
             self._end_deferred()
             raise
@@ -395,16 +402,14 @@ class Commits:
                 self._notice_log.store(txn, notices)
             txn.commit()
             publish()
-        except KeyboardInterrupt:
-            # If it comes right after the commit has returned, the work is done, and durable.
-            if is_open(txn):
+        except BaseException as error:
+            # An exception that a signal handler raises right after the commit has returned finds
+            # the work done, and durable.
+            if isinstance(error, lmdb.Error) or is_open(txn):
                 txn.abort()
                 raise
             publish()
-            self.interrupted = True
-        except BaseException:
-            txn.abort()
-            raise
+            self.interrupt = error
         self._note_written(writes)
         if notices:
             self._wake()

@@ -18,6 +18,7 @@ from contextlib import suppress
 from typing import Any
 
 from holdfast.engine.folder import Folder
+from holdfast.engine.late_interrupts import MAX_INTERRUPTS, Interrupt, is_of_system
 from holdfast.engine.lmdb.log_lease import LogLease
 from holdfast.engine.lmdb.redo_log import BEGIN, RedoLog
 from holdfast.engine.lmdb.shared_state import SharedState
@@ -26,7 +27,7 @@ from holdfast.engine.lmdb.write_buffers import CommittedBuffer
 from holdfast.errors import HoldfastError, StoreFull
 
 Publish = Callable[[], None]
-Write = Callable[[None, Publish], bool]
+Write = Callable[[None, Publish], Interrupt]
 
 
 class DiskWait:
@@ -51,27 +52,31 @@ class DiskWait:
         self._unflushed = unflushed
         self._synced = synced
 
-    def publish(self, base: CommittedBuffer | None, publish: Publish, write: Write) -> bool:
+    def publish(self, base: CommittedBuffer | None, publish: Publish, write: Write) -> Interrupt:
         """Calls `publish` once everything in the base is on disk, whichever process wrote it;
-        releases the lease before that. Returns whether Ctrl-C came.
+        releases the lease before that. Returns the exception of a signal handler that came
+        meanwhile.
 
         `write` writes the base into LMDB's file. Without a base, LMDB has everything.
         """
         if not self._synced or base is None or base.end == BEGIN:
             publish()
-            return False
+            return None
         above, end = base.above, base.end
-        interrupted = False
+        interrupt: Interrupt = None
+        interrupts = 0
         while True:
             try:
                 self._lease.release()
                 self._sync(above, end)
                 publish()
-                return interrupted
-            except KeyboardInterrupt:
-                interrupted = True  # too late: others may have built on this commit
-            except OSError:
-                return self._flush_unsynced_records(above, end, publish, write) or interrupted
+                return interrupt
+            except BaseException as error:
+                if is_of_system(error):
+                    return self._flush_unsynced_records(above, end, publish, write) or interrupt
+                if (interrupts := interrupts + 1) == MAX_INTERRUPTS:
+                    raise
+                interrupt = error  # too late: others may have built on this commit
 
     def end(self, write: Write) -> None:
         """Releases the lease after a failed transaction, once the disk has what it read: its caller
@@ -81,8 +86,9 @@ class DiskWait:
             return
         try:
             with suppress(HoldfastError):
-                if self.publish(self._unflushed.base, _do_nothing, write):
-                    raise KeyboardInterrupt
+                interrupt = self.publish(self._unflushed.base, _do_nothing, write)
+                if interrupt is not None:
+                    raise interrupt
         finally:
             lease.release()
 
@@ -100,14 +106,16 @@ class DiskWait:
             _, appended = shared_state.appended()
             try:
                 self._log.sync()
-            except OSError:
-                shared_state.failed = True
+            except OSError as error:
+                shared_state.failed |= is_of_system(error)
                 raise
             shared_state.note_synced(appended)
         finally:
             folder.unlock_syncing()
 
-    def _flush_unsynced_records(self, above: int, end: int, publish: Publish, write: Write) -> bool:
+    def _flush_unsynced_records(
+        self, above: int, end: int, publish: Publish, write: Write
+    ) -> Interrupt:
         """Writes the records of all processes that failed to sync into LMDB's file, or withdraws
         them."""
         self._lease.note_failure()
@@ -115,7 +123,7 @@ class DiskWait:
         base = self._unflushed.follow()
         if self._env.info()["last_txnid"] > above:  # another process has done it
             publish()
-            return False
+            return None
         try:
             if base is None or base.end < end:
                 raise StoreFull(f"the disk has failed to sync {self._log.path}")

@@ -216,7 +216,7 @@ class LmdbEngine:
             return None
         try:
             commits.try_run(request)
-            if commits.interrupted:
+            if commits.interrupt is not None:
                 commits.raise_interrupt()
         finally:
             group_commit.leave(request)
@@ -249,7 +249,7 @@ class LmdbEngine:
                     while left and (group := group_commit.gather_more()):
                         commits.run(group, request)
                         left -= 1
-                if commits.interrupted:
+                if commits.interrupt is not None:
                     commits.raise_interrupt()
                 group_commit.leave(request)
         except BaseException:

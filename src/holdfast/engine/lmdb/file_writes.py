@@ -7,6 +7,7 @@ import lmdb
 
 from holdfast.engine.contract import Notice
 from holdfast.engine.folder import Folder
+from holdfast.engine.late_interrupts import Interrupt
 from holdfast.engine.lmdb.environment import explain
 from holdfast.engine.lmdb.packed_puts import put_packed
 from holdfast.engine.lmdb.redo_log import FoundRecords, RedoLog, Writes
@@ -86,9 +87,9 @@ class FileWriter:
 
     def commit(
         self, buffers: Sequence[WriteBuffer], *, touch: bool, done: Callable[[], None]
-    ) -> bool:
+    ) -> Interrupt:
         """Writes buffers, each on top of the one before, in one LMDB commit, and calls `done` as
-        soon as that has succeeded. Returns whether Ctrl-C came too late to undo it.
+        soon as that has succeeded. Returns the exception that came too late to undo it.
 
         LMDB skips an empty commit; with `touch` there is always something to commit.
         """
@@ -106,16 +107,13 @@ class FileWriter:
             txn.commit()
             done()
             self._note_written(sum([len(buffer.written) for buffer in buffers]))
-        except KeyboardInterrupt:
+        except lmdb.Error as error:
+            txn.abort()
+            raise explain(error, self._folder.path) from error
+        except BaseException as error:
             if is_open(txn):
                 txn.abort()
                 raise
             done()
-            return True
-        except lmdb.Error as error:
-            txn.abort()
-            raise explain(error, self._folder.path) from error
-        except BaseException:
-            txn.abort()
-            raise
-        return False
+            return error
+        return None

@@ -23,6 +23,7 @@ from contextlib import suppress
 from typing import Any
 
 from holdfast.engine.contract import Notice
+from holdfast.engine.late_interrupts import MAX_INTERRUPTS, Interrupt, is_of_system
 from holdfast.engine.lmdb.deferral_policy import DeferralPolicy
 from holdfast.engine.lmdb.disk_space import DiskSpace
 from holdfast.engine.lmdb.disk_wait import DiskWait, Publish
@@ -167,9 +168,9 @@ class Overlay:
                 lease.keep()
         return unflushed.open()
 
-    def commit(self, tx: TransactionBuffer, publish: Publish, *, flushes: bool = True) -> bool:
+    def commit(self, tx: TransactionBuffer, publish: Publish, *, flushes: bool = True) -> Interrupt:
         """Commits a transaction that `begin` was called for, and calls `publish` as soon as that
-        is done. Returns whether Ctrl-C came when it was too late to undo the commit.
+        is done. Returns the exception of a signal handler that came too late to undo the commit.
 
         Without `flushes` a flush that is due is left to the next commit.
         """
@@ -192,10 +193,10 @@ class Overlay:
                         and log.position + size <= log.end
                         and self._disk_space.reserve(len(writes), size)
                     ):
-                        interrupted = self._defer(tx, base, record, publish)
+                        interrupt = self._defer(tx, base, record, publish)
                         if base.due or self._disk_space.should_flush:
-                            interrupted |= self._flush_if_due(base, flushes=flushes)
-                        return interrupted
+                            return self._flush_if_due(base, flushes=flushes) or interrupt
+                        return interrupt
                 return self._commit_unusual(tx, publish)
             finally:
                 self._running = False
@@ -214,7 +215,7 @@ class Overlay:
             self._replaced.pop().txn.abort()
         self._lease.release()
 
-    def _commit_unusual(self, tx: TransactionBuffer, publish: Publish) -> bool:
+    def _commit_unusual(self, tx: TransactionBuffer, publish: Publish) -> Interrupt:
         """Handles the unusual commits: those without writes, those that do not fit into the
         overlay, and those that other processes read from the log."""
         writes, log = tx.written, self._log
@@ -228,7 +229,8 @@ class Overlay:
         if tx.cleared or tx.has_large or self._lease.state is FAILED or base is None:
             return self._commit_directly(tx, publish)
         if not writes and not shared:
-            return self._defer(tx, base, None, publish) | self._flush_if_due(base)
+            interrupt = self._defer(tx, base, None, publish)
+            return self._flush_if_due(base) or interrupt
         record = self._unflushed.record(tx, base) if shared else log.record(writes)
         if len(record) > MAX_DEFERRED_BYTES:
             return self._commit_directly(tx, publish)
@@ -237,23 +239,25 @@ class Overlay:
             return self._commit_unusual(tx, publish)  # above another base
         if not self._disk_space.reserve(len(writes), len(record)):
             return self._commit_directly(tx, publish)
-        interrupted = (self._share if shared else self._defer)(tx, base, record, publish)
-        return self._flush_if_due(base) or interrupted
+        interrupt = (self._share if shared else self._defer)(tx, base, record, publish)
+        return self._flush_if_due(base) or interrupt
 
     def _share(
         self, tx: TransactionBuffer, base: CommittedBuffer, record: bytes, publish: Publish
-    ) -> bool:
+    ) -> Interrupt:
         """Commits into the log that all processes read."""
         position = self._log.position
         try:
-            interrupted = self._unflushed.append(tx, base, record)
-        except OSError:
-            return self._commit_without_log(tx, position, publish)
-        interrupted |= self._disk_wait.publish(base, publish, self._write)
+            interrupt = self._unflushed.append(tx, base, record)
+        except OSError as error:
+            if is_of_system(error):
+                return self._commit_without_log(tx, position, publish)
+            raise
+        interrupt = self._disk_wait.publish(base, publish, self._write) or interrupt
         if tx.notices:
             self._unflushed.wake_notice_listeners()
             self._notices.wake()
-        return interrupted
+        return interrupt
 
     def _choose_notices(self, tx: TransactionBuffer) -> None:
         """Drops notices without a subscriber. A process that is alone filters them for its own
@@ -268,12 +272,13 @@ class Overlay:
 
     def _defer(
         self, tx: TransactionBuffer, base: CommittedBuffer, record: bytes | None, publish: Publish
-    ) -> bool:
+    ) -> Interrupt:
         """Commits into the overlay and the log, which no other process reads."""
         log = self._log
         position = log.position
         noted = len(base.notices)
-        interrupted = False
+        interrupt: Interrupt = None
+        interrupts = 0
         add = base.add_commit if self._synced else base.add_commit_unlocked
         hub = self._notices
         while True:
@@ -290,47 +295,46 @@ class Overlay:
                     base.add_notices(tx.notices, noted)
                 publish()
                 break
-            except KeyboardInterrupt:
+            except BaseException as error:
+                if is_of_system(error):
+                    return self._commit_without_log(tx, position, publish) or interrupt
+                if (interrupts := interrupts + 1) == MAX_INTERRUPTS:
+                    raise
                 # The steps can't be undone, but they can be repeated.
-                interrupted = True
-                add = base.add_commit_again
-            except OSError:
-                return self._commit_without_log(tx, position, publish) or interrupted
+                interrupt, add = error, base.add_commit_again
         if tx.notices:
             hub.wake()
-        return interrupted
+        return interrupt
 
-    def _flush_if_due(self, base: CommittedBuffer, *, flushes: bool = True) -> bool:
-        """Flushes if enough commits wait. Returns whether Ctrl-C came."""
-        if not (base.due or self._disk_space.should_flush):
-            return False
-        base.due = True
-        if flushes:
-            try:
+    def _flush_if_due(self, base: CommittedBuffer, *, flushes: bool = True) -> Interrupt:
+        """Flushes if enough commits wait. Returns the exception that came meanwhile."""
+        base.due = base.due or self._disk_space.should_flush
+        try:
+            if base.due and flushes:
                 self._flush_now()
-            except KeyboardInterrupt:
-                return True
-            except HoldfastError:
-                pass  # this commit is acknowledged; the next one that needs space gets the error
-        return False
+        except HoldfastError:
+            pass  # this commit is acknowledged; the next one that needs space gets the error
+        except BaseException as error:
+            return error
+        return None
 
-    def _commit_without_log(self, tx: TransactionBuffer, position: int, publish: Publish) -> bool:
+    def _commit_without_log(self, tx: TransactionBuffer, place: int, publish: Publish) -> Interrupt:
         """Commits `tx` after its record failed to be written, so that the log can't be trusted any
         more: LMDB gets `tx` with all waiting commits, which makes all records void."""
         self._lease.note_failure()
         with suppress(OSError):
-            self._log.invalidate(position)
+            self._log.invalidate(place)
         return self._commit_directly(tx, publish)
 
-    def _commit_directly(self, tx: TransactionBuffer, publish: Publish) -> bool:
+    def _commit_directly(self, tx: TransactionBuffer, publish: Publish) -> Interrupt:
         """Commits a transaction to LMDB's file at once, together with all waiting commits."""
         tx.make_notices(lambda topics: self._notices.has_listeners())
-        interrupted = self._write(tx, publish)
+        interrupt = self._write(tx, publish)
         self._unflushed.flushed = (-1, {})  # this LMDB commit holds more than the base
         self._disk_space.forget()
         if tx.notices:
             self._notices.wake()
-        return interrupted
+        return interrupt
 
     # --- flushing --------------------------------------------------------------------------------
 
@@ -390,12 +394,12 @@ class Overlay:
             return
         if self._log.is_empty() and not base.notices:
             return
-        if self._write(None, lambda: None):
-            raise KeyboardInterrupt
+        if (interrupt := self._write(None, lambda: None)) is not None:
+            raise interrupt
 
-    def _write(self, tx: WriteBuffer | None, publish: Publish) -> bool:
+    def _write(self, tx: WriteBuffer | None, publish: Publish) -> Interrupt:
         """Writes the waiting commits, and a transaction on top of them, in one LMDB commit, which
-        makes all records of the log void. Returns whether Ctrl-C came too late to undo it."""
+        makes all records of the log void. Returns what came too late to undo it."""
         base = self._unflushed.base
         if self._lease.state is PASSING:
             self._env.reader_check()  # snapshots of killed processes would keep pages for ever

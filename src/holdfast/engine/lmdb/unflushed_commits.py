@@ -21,6 +21,7 @@ from typing import Any
 import lmdb
 
 from holdfast.engine.folder import Folder
+from holdfast.engine.late_interrupts import MAX_INTERRUPTS, Interrupt, is_of_system
 from holdfast.engine.lmdb.disk_space import DiskSpace
 from holdfast.engine.lmdb.environment import explain
 from holdfast.engine.lmdb.log_lease import CLOSED, FAILED, PASSING, LogLease
@@ -238,9 +239,10 @@ class UnflushedCommits:
         synced = synced if above == base.above else BEGIN
         return self._log.record(SharedRecord(tx.written, tx.notices, synced))
 
-    def append(self, tx: TransactionBuffer, base: CommittedBuffer, record: bytes) -> bool:
+    def append(self, tx: TransactionBuffer, base: CommittedBuffer, record: bytes) -> Interrupt:
         """Appends a transaction to the log, so that writers of all processes can build on it. Only
-        for the lease holder. Returns whether Ctrl-C came; raises OSError if the log fails."""
+        for the lease holder. Returns the exception that came too late to undo it; raises the
+        system's error if the log fails."""
         shared_state, publish = self._shared_state, self._shared_state.publish
         if self._synced:
             publish = shared_state.append
@@ -252,19 +254,20 @@ class UnflushedCommits:
                     self._folder.unlock_syncing()
         position = self._log.position
         noted = len(base.notices)
-        interrupted = False
+        interrupt: Interrupt = None
+        interrupts = 0
         while True:
             try:
                 self._log.append(record, position)
                 base.add_published(tx, self._log.position, noted, publish)
-                return interrupted
-            except KeyboardInterrupt:
-                interrupted = True  # the steps can't be undone, but they can be repeated
-            except OSError:
-                raise
-            except BaseException:  # from a signal handler: the log tells whether it was appended
-                self.drop()
-                raise
+                return interrupt
+            except BaseException as error:
+                if is_of_system(error):
+                    raise
+                if (interrupts := interrupts + 1) == MAX_INTERRUPTS:
+                    self.drop()  # the log tells whether it was appended
+                    raise
+                interrupt = error  # the steps can't be undone, but they can be repeated
 
     def wake_notice_listeners(self) -> None:
         """Wakes the processes that wait for notices."""

@@ -7,6 +7,7 @@ Parameters and results are binary, and all parameters are bytes.
 import os
 import select
 import struct
+import time
 from collections.abc import Collection, Sequence
 from typing import Any, Final
 
@@ -86,11 +87,11 @@ class PostgresConnection:
     """One session on the server. `send` and `sync` queue statements, and `exchange` runs them."""
 
     def __init__(self, url: str, settings: Sequence[str]) -> None:
-        self.id = int.from_bytes(os.urandom(8)) >> 1  # names this connection in its commits
+        self.id = _new_id()  # names this connection in its commits
         self.attempts = 0  # the number of the last commit
         self.generation = 0  # for the pool
         self.broken = False
-        self.enrolled = False
+        self.enrolled_until = 0.0  # 0: it is not enrolled
         self._psycopg = connect(url)
         self._pq = self._psycopg.pgconn
         self._poll = select.poll()
@@ -118,11 +119,15 @@ class PostgresConnection:
 
     def enrol(self) -> None:
         """Registers this connection, so that the outcome of its commits can be asked for later;
-        sent together with the next statements. A second call does nothing."""
-        if not self.enrolled:
-            self.send(statements.ENROL, INT8.pack(self.id))
-            self.sync()
-            self.enrolled = True
+        sent together with the next statements. For a day, further calls do nothing."""
+        now = time.monotonic()
+        if now < self.enrolled_until:
+            return
+        if self.enrolled_until:
+            self.id = _new_id()
+        self.send(statements.ENROL, INT8.pack(self.id))
+        self.sync()
+        self.enrolled_until = now + statements.ENROLLED_SECONDS
 
     def send(self, statement: Statement, *parameters: bytes | None) -> None:
         try:
@@ -249,6 +254,10 @@ class PostgresConnection:
     def close(self) -> None:
         self.broken = True
         self._psycopg.close()
+
+
+def _new_id() -> int:
+    return int.from_bytes(os.urandom(8)) >> 1
 
 
 def _first_refusal(batch: list[Statement | None], results: list[Reply]) -> StatementRefused | None:

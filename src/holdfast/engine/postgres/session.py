@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from holdfast.engine.late_interrupts import Interrupt
 from holdfast.engine.postgres import functions
 from holdfast.engine.postgres import statements as sql
 from holdfast.engine.postgres.connection import (
@@ -189,8 +190,7 @@ class PostgresSession:
                 connection.send(sql.END_SNAPSHOT)
                 connection.sync()
                 self._reading = False
-            if not connection.enrolled:
-                connection.enrol()
+            connection.enrol()
             early = self._backend.releases_before_sync(known)
             noted = msgspec.msgpack.encode(commit.notices) if commit.notices else None
             answer = self._send_commit(connection, commit, version, noted, asked, early)
@@ -215,9 +215,9 @@ class PostgresSession:
             raise self._unsettled(connection) from error
         except BaseException as error:
             connection.broken = True
-            if self.committed or not isinstance(error, KeyboardInterrupt):
+            if self.committed:
                 raise
-            raise self._unsettled(connection) from error
+            raise self._unsettled(connection, error) from error
         finally:
             self.close()
 
@@ -304,9 +304,9 @@ class PostgresSession:
             return AddRefused()
         return self._backend.explain(error)
 
-    def _unsettled(self, connection: PostgresConnection) -> Unsettled:
+    def _unsettled(self, connection: PostgresConnection, interrupt: Interrupt = None) -> Unsettled:
         client, attempt = connection.id, connection.attempts
-        return Unsettled(lambda: self._backend.settle(client, attempt))
+        return Unsettled(lambda: self._backend.settle(client, attempt), interrupt)
 
     def _taken(self) -> PostgresConnection:
         if self._connection is None:

@@ -198,16 +198,21 @@ FORGET_LARGE_NOTICES: Final = _prepared(
 ENROL: Final = _prepared(
     "enrol", "INSERT INTO holdfast_client VALUES ($1::int8, 0, false, current_timestamp)"
 )
+# Also for a connection that is not enrolled yet: that message may still be on its way, with the
+# commit behind it. It then fails, and so does the commit.
 GIVE_UP: Final = _prepared(
     "give_up",
-    "UPDATE holdfast_client SET last = $2::int8, given_up = true "
-    "WHERE id = $1::int8 AND last < $2::int8",
+    "INSERT INTO holdfast_client VALUES ($1::int8, $2::int8, true, current_timestamp) "
+    "ON CONFLICT (id) DO UPDATE SET last = EXCLUDED.last, given_up = true "
+    "WHERE holdfast_client.last < EXCLUDED.last",
 )
 WAS_APPLIED: Final = _prepared(
     "given_up",
     "SELECT 1 FROM holdfast_client WHERE id = $1::int8 AND last = $2::int8 AND NOT given_up",
 )
-# A connection that lives longer gets a new number at its next commit.
+# A connection enrols again, under a new number, long before that: otherwise its row could be
+# removed between a commit and the question about it.
+ENROLLED_SECONDS: Final = 86_400.0
 FORGET_CLIENTS: Final = (
     "DELETE FROM holdfast_client WHERE since < current_timestamp - interval '7 days'"
 )

@@ -19,6 +19,7 @@ from holdfast.engine.contract import (
     Transaction,
 )
 from holdfast.engine.group_commit import CommitRequest
+from holdfast.engine.late_interrupts import Interrupt
 from holdfast.engine.notices import NoticeHub, notice_filter
 from holdfast.engine.remote.commit_counts import CommitCounts
 from holdfast.engine.remote.group_runner import GroupRunner
@@ -122,18 +123,18 @@ class RemoteEngine:
         with self._queues.join(space, self._reconnector.refuse_unusable) as group_commit:
             try:
                 if group := group_commit.take(request):
-                    interrupted = self._run_group(group, space)
-                    if interrupted:
-                        raise KeyboardInterrupt
+                    interrupt = self._run_group(group, space)
+                    if interrupt is not None:
+                        raise interrupt
             finally:
                 # After Ctrl-C in the leader's thread, the others' work is for the next leader.
                 group_commit.leave(request)
         return request.outcomes  # type: ignore[return-value]  # set by the leader of its group
 
-    def _run_group(self, group: list[CommitRequest], space: bytes) -> bool:
+    def _run_group(self, group: list[CommitRequest], space: bytes) -> Interrupt:
         """Commits a group together. If that fails, commits each transaction alone: one that is too
-        large for the server must not fail the others. Returns whether Ctrl-C came when all was
-        done."""
+        large for the server must not fail the others. Returns the exception of a signal handler
+        that came too late to undo it."""
         works = [work for request in group for work in request.works]
         publish = partial(_publish, group)
         try:
@@ -141,15 +142,17 @@ class RemoteEngine:
         except HoldfastError as error:
             if len(works) < 2 or isinstance(error, StoreUnreachable | OutcomeUnknown | Conflict):
                 publish([Outcome(error=error) for _ in works])
-                return False
-        outcomes: list[Outcome[Any]] = []
-        for work in works:
-            try:
-                self._runner.run([work], space, outcomes.extend)
-            except HoldfastError as error:
-                outcomes.append(Outcome(error=error))
-        publish(outcomes)
-        return False
+                return None
+        interrupt: Interrupt = None
+        for request in group:
+            outcomes: list[Outcome[Any]] = []
+            for work in request.works:
+                try:
+                    interrupt = self._runner.run([work], space, outcomes.extend) or interrupt
+                except HoldfastError as error:
+                    outcomes.append(Outcome(error=error))
+            request.outcomes = outcomes  # at once: after Ctrl-C, it must not run again
+        return interrupt
 
     # --- notices ---------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from typing import Any, Final, cast
 
 from holdfast.engine.contract import Outcome, RepeatableRandom, Transaction
 from holdfast.engine.group_commit import Work
+from holdfast.engine.late_interrupts import Interrupt
 from holdfast.engine.remote.contention import Contention
 from holdfast.engine.remote.long_key_reader import LongKeyReader
 from holdfast.engine.remote.protocol import (
@@ -121,9 +122,9 @@ class GroupRunner:
 
     # --- groups ----------------------------------------------------------------------------------
 
-    def run(self, works: list[Work], space: bytes, publish: Publish, kind: str = "") -> bool:
-        """Runs a group until its commit succeeds, and returns whether Ctrl-C came right after
-        it. `kind` is that of its only work."""
+    def run(self, works: list[Work], space: bytes, publish: Publish, kind: str = "") -> Interrupt:
+        """Runs a group until its commit succeeds. Returns the exception of a signal handler that
+        came too late to undo it. `kind` is that of its only work."""
         group = _Group(works, self._clock, kind)
         conflicts = 0
         contended: list[bytes] | None = None  # after a conflict
@@ -132,7 +133,7 @@ class GroupRunner:
             # Others changed what it read while it ran. Without the space to itself, a group that
             # takes longer than theirs would lose each time.
             attempt = self._begin(space, 0.0, contended)
-            interrupted = False
+            interrupt: Interrupt = None
             try:
                 self._run(attempt, group)
                 self._commit(attempt)
@@ -149,26 +150,26 @@ class GroupRunner:
                 give_up_at = self._reconnector.wait_for_server(give_up_at, error)
                 continue
             except Unsettled as lost:
-                interrupted = isinstance(lost.__cause__, KeyboardInterrupt)
+                interrupt = lost.interrupt
                 attempt.memory.clear()
                 if not self._reconnector.settle(lost):
-                    if interrupted:
-                        raise KeyboardInterrupt from lost
+                    if interrupt is not None:
+                        raise interrupt from None
                     reason = ConnectionLost(str(lost.__cause__ or "the connection was lost"))
                     give_up_at = self._reconnector.wait_for_server(give_up_at, reason)
                     continue
                 publish(attempt.outcomes)
-            except KeyboardInterrupt:
+            except BaseException as error:
                 attempt.memory.clear()
                 if not attempt.session.committed:
                     raise
                 publish(attempt.outcomes)
-                interrupted = True
+                interrupt = error
             finally:
                 attempt.close()
                 self._counts.add("round_trips", attempt.seen.fetches + attempt.commits_sent)
             self._committed(attempt, len(works))
-            return interrupted
+            return interrupt
 
     def _run(self, attempt: _Attempt, group: _Group) -> None:
         """Runs the works of a group: first guessing, so that all reads share round trips, then for
@@ -357,7 +358,11 @@ class GroupRunner:
         self._counts.add_group(transactions)
         assert attempt.commit is not None  # it was made
         if attempt.made is not None:
-            attempt.memory.apply(attempt.commit, attempt.made)
+            try:
+                attempt.memory.apply(attempt.commit, attempt.made)
+            except BaseException:  # from a signal handler: half of it would be wrong guesses
+                attempt.memory.clear()
+                raise
         if attempt.commit.notices:
             self._wake()
 
@@ -385,6 +390,7 @@ class GroupRunner:
         """Runs a block as a transaction that can't be repeated: a conflict is an error here."""
         attempt = self._begin(space, self._clock())
         writes = attempt.writes(attempt.base, attempt.seen.now, reads_counters=False)
+        interrupt: Interrupt = None
         try:
             yield writes
             attempt.commit = writes.commit_of(attempt.seen, attempt.rule)
@@ -401,7 +407,10 @@ class GroupRunner:
             raise self._reconnector.explain(error) from error
         except Unsettled as lost:
             attempt.memory.clear()
+            interrupt = lost.interrupt
             if not self._reconnector.settle(lost):
+                if interrupt is not None:
+                    raise interrupt from None
                 raise Conflict("the connection was lost, and nothing was written") from lost
         except BaseException:
             attempt.session.confirm()  # the error may reveal what was read
@@ -410,6 +419,8 @@ class GroupRunner:
             attempt.close()
             self._counts.add("round_trips", attempt.seen.fetches + attempt.commits_sent)
         self._committed(attempt, 1)
+        if interrupt is not None:
+            raise interrupt
 
 
 def _guessed_commit(writes: Writes, attempt: _Attempt) -> Commit | None:

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple, NoReturn, Protocol, cast, runtime_che
 import msgspec
 
 from holdfast.engine.contract import Notice
+from holdfast.engine.late_interrupts import Interrupt
 from holdfast.engine.long_keys import LongKeys
 
 
@@ -127,12 +128,14 @@ class Unsettled(Exception):
     """The connection was lost after a commit was sent.
 
     `settle` finds out what happened to it: True if it was applied; after False it never will be. It
-    may be called again whenever it raises `ConnectionLost`.
+    may be called again whenever it raises `ConnectionLost`. `interrupt` is the exception of a
+    signal handler, such as Ctrl-C, if that ended the wait for the reply.
     """
 
-    def __init__(self, settle: Callable[[], bool]) -> None:
+    def __init__(self, settle: Callable[[], bool], interrupt: Interrupt = None) -> None:
         super().__init__()
         self.settle = settle
+        self.interrupt = interrupt
 
 
 class BackendSession(Protocol):
@@ -158,8 +161,8 @@ class BackendSession(Protocol):
     def commit(self, commit: Commit) -> Committed:
         """Checks and applies the commit, in one atomic step, and ends the session.
 
-        Durable when it returns. May raise any of the four exceptions above. If it is interrupted
-        (Ctrl-C) while it waits for the reply, it raises `Unsettled` from that.
+        Durable when it returns. May raise any of the four exceptions above. If a signal handler
+        raises while it waits for the reply, it raises `Unsettled` with that.
         """
         ...
 

@@ -58,17 +58,26 @@ class Reconnector:
         return StoreUnreachable(f"{self._backend.name} could not be reached: {error}")
 
     def settle(self, lost: Unsettled) -> bool:
-        """Asks, until there is an answer, whether a commit whose reply was lost was applied."""
+        """Asks, until there is an answer, whether a commit whose reply was lost was applied.
+
+        Whatever ends that without an answer, the outcome is unknown.
+        """
         give_up_at = time.monotonic() + self._reconnect_seconds
         while True:
             try:
                 return lost.settle()
-            except ConnectionLost as error:
+            except (ConnectionLost, HoldfastError) as error:
                 if time.monotonic() > give_up_at:
-                    raise OutcomeUnknown(
-                        f"{self._backend.name} was lost in the middle of a commit: {error}"
-                    ) from error
+                    raise self._unknown(error) from error
+            except BaseException as interrupt:  # once more while it waits
+                raise self._unknown(interrupt) from interrupt
             self._pause()
+
+    def _unknown(self, error: BaseException) -> OutcomeUnknown:
+        return OutcomeUnknown(
+            f"{self._backend.name} was lost in the middle of a commit: "
+            f"{str(error) or type(error).__name__}"
+        )
 
     def call(self, call: Callable[[], T]) -> T:
         """Calls a function that may be repeated, until the server answers."""

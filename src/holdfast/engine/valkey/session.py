@@ -371,8 +371,10 @@ class SpaceSession:
                 raise Unsettled(lambda: self._settle(sequence)) from problem
             self._state.give_back(sequence)
             raise ConnectionLost(str(problem)) from problem
-        except KeyboardInterrupt as interrupt:
-            raise Unsettled(lambda: self._settle(sequence)) from interrupt
+        except HoldfastError:  # the server has refused it, or its outcome is known to be unknown
+            raise
+        except BaseException as interrupt:
+            raise Unsettled(lambda: self._settle(sequence), interrupt) from interrupt
         self._state.give_back(sequence)
         _check_confirmed(reply)
         return reply
@@ -415,16 +417,22 @@ class SpaceSession:
         """Sends a commit with the waits that follow it in one round trip, or in more while another
         session has claimed the space."""
         waits = self._backend.waits
-        end = time.monotonic() + self._backend.patience
+        end, is_made = time.monotonic() + self._backend.patience, False
         pauses = _pauses(CLAIM_SECONDS)
         while True:
-            replies = self._servers.ask(self._state.slot, [command, *then, *waits.commands])
+            try:
+                replies = self._servers.ask(self._state.slot, [command, *then, *waits.commands])
+            except (NoReply, HoldfastError) as problem:
+                if is_made:  # whatever a server answers now, `settle` finds out what is left of it
+                    raise NoReply(str(problem), sent=True) from problem
+                raise
             reply, waited = replies[0], replies[1 + len(then) :]
             if reply[0] == b"claimed":
                 if next(pauses, False):
                     continue
                 return [b"conflict"]  # it will claim the space itself
-            if reply[0] != b"ok" or waits.are_met(waited):
+            is_made = reply[0] == b"ok"
+            if not is_made or waits.are_met(waited):
                 return list(reply)
             if time.monotonic() > end:
                 raise OutcomeUnknown(
