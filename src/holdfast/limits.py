@@ -438,6 +438,9 @@ JOBS_PER_STEP: Final = 250  # jobs that one transaction of a long operation chan
 DEPENDENTS_RELEASED_AT_ONCE: Final = 1_000
 MAX_DEPENDENCY_WALK: Final = 100_000  # jobs examined when looking for a cycle of dependencies
 MAX_CRON_YEARS: Final = 8  # how far ahead cron looks: 29 February can be 8 years away
+MAX_CRON_BACKLOG: Final = 1_000  # missed runs that a pop looks for, one by one: about 50 ms
+# of a recurring job. Adding a much shorter one to a time in seconds would not change it.
+MIN_RECURRING_SECONDS: Final = 0.001
 
 
 # --- tasks ------------------------------------------------------------------------------------

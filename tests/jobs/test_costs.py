@@ -125,6 +125,17 @@ def test_no_new_operation_costs_more_in_a_large_queue(stores: Any) -> None:
     assert max(many.values()) < 110  # two limiters that look at 30 buckets each
 
 
+def test_numbers_that_start_over_find_their_end_in_a_few_reads(store: Store) -> None:
+    list(store.jobs.put_all([NewJob(queue="old", id=f"daily-{n + 1}") for n in range(MANY)]))
+    store.jobs.recur("reports", id="daily", interval=60)
+    popped = []
+
+    cost = touched(store, lambda jobs: popped.extend(jobs.pop("reports", "worker")))
+
+    assert [job.id for job in popped] == [f"daily-{MANY + 1}"]
+    assert cost < 60
+
+
 @pytest.mark.parametrize("size", [FEW, MANY])
 def test_a_page_of_a_search_touches_what_it_looks_at(stores: Any, size: int) -> None:
     with stores.open() as store:
