@@ -11,6 +11,7 @@ import pytest
 
 from holdfast.errors import JobNeeded
 from holdfast.jobs import Job, Jobs, JobSearch, NewJob, lists
+from holdfast.jobs import search as search_module
 from holdfast.limits import JOBS_PER_STEP
 from holdfast.metrics import Metrics
 from holdfast.operations import OPERATIONS
@@ -169,6 +170,22 @@ def test_numbers_that_start_over_find_their_end_in_a_few_reads(store: Store) -> 
 
     assert [job.id for job in popped] == [f"daily-{MANY + 1}"]
     assert cost < 60
+
+
+@pytest.mark.parametrize("search", [JobSearch(state="throttled"), JobSearch(state="failed")])
+def test_a_search_counts_the_jobs_of_some_queues_and_groups_only(
+    store: Store, monkeypatch: pytest.MonkeyPatch, search: JobSearch
+) -> None:
+    monkeypatch.setattr(search_module, "MAX_COUNTED_NAMES", 10)
+    costs = []
+    for number in range(2 * FEW):
+        store.jobs.put(f"queue{number}", id=f"j{number}")
+        store.jobs.pop(f"queue{number}", "worker")
+        store.jobs.fail(f"j{number}", "worker", f"group{number}", "message")
+        store.jobs.requeue(None, f"j{number}")
+        costs.append(touched(store, lambda jobs: jobs.search(search)))
+
+    assert costs[-1] <= costs[FEW]
 
 
 @pytest.mark.parametrize("size", [FEW, MANY])
