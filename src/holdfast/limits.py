@@ -433,11 +433,16 @@ JOBS_SEARCHED_PER_PAGE: Final = 1_000  # jobs that one page of a search examines
 BULK_ACTION_KEPT_SECONDS: Final = 7 * 86_400
 MAX_BULK_ACTIONS: Final = 1_000  # kept at a time, so that one answer can list them
 JOBS_PER_STEP: Final = 250  # jobs that one transaction of a long operation changes: about 10 ms
+# scheduled jobs that are due, among which a pop looks for the most urgent: about 3 ms
+MAX_DUE_COMPARED: Final = 10_000
 # jobs that a completion, or all of one call, releases at once, in about 45 ms; expiry releases the
 # others, `JOBS_PER_STEP` at a time
 DEPENDENTS_RELEASED_AT_ONCE: Final = 1_000
 MAX_DEPENDENCY_WALK: Final = 100_000  # jobs examined when looking for a cycle of dependencies
 MAX_CRON_YEARS: Final = 8  # how far ahead cron looks: 29 February can be 8 years away
+MAX_CRON_BACKLOG: Final = 1_000  # missed runs that a pop looks for, one by one: about 50 ms
+# of a recurring job. Adding a much shorter one to a time in seconds would not change it.
+MIN_RECURRING_SECONDS: Final = 0.001
 
 
 # --- tasks ------------------------------------------------------------------------------------

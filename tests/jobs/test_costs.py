@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from holdfast.errors import JobNeeded
-from holdfast.jobs import Jobs, JobSearch, NewJob
+from holdfast.jobs import Job, Jobs, JobSearch, NewJob, lists
+from holdfast.jobs import search as search_module
+from holdfast.limits import JOBS_PER_STEP
 from holdfast.metrics import Metrics
 from holdfast.operations import OPERATIONS
 from holdfast.store import Store
@@ -123,6 +125,67 @@ def test_no_new_operation_costs_more_in_a_large_queue(stores: Any) -> None:
     grown = {name: (few[name], many[name]) for name in STEPS if many[name] > few[name]}
     assert grown == {}
     assert max(many.values()) < 110  # two limiters that look at 30 buckets each
+
+
+def test_looking_at_a_queue_does_not_count_all_that_is_due(store: Store) -> None:
+    costs = []
+    for queue, size in (("few", 2 * JOBS_PER_STEP), ("many", 4 * JOBS_PER_STEP)):
+        store.jobs.put_many([NewJob(queue=queue, delay=5) for _ in range(size)], now=0)
+
+        costs.append(touched(store, lambda jobs, queue=queue: jobs.counts(queue)))
+
+    few, many = costs
+    assert many <= few + 2 * JOBS_PER_STEP  # it compares their priorities, but counts no more
+
+
+def test_a_pop_compares_no_more_than_some_of_a_great_many_due_jobs(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lists, "MAX_DUE_COMPARED", 300)
+    jobs = [NewJob(queue="queue", id=f"{n:04}", delay=5, priority=n) for n in range(MANY)]
+    store.jobs.put_many(jobs, now=0)
+    popped: list[Job] = []
+
+    cost = touched(store, lambda jobs: popped.extend(jobs.pop("queue", "worker")))
+
+    assert [job.id for job in popped] == ["0299"]
+    assert cost < 300 + 10 * JOBS_PER_STEP
+
+
+@pytest.mark.parametrize("running", [JOBS_PER_STEP, MANY])
+def test_a_pop_does_not_count_all_that_run_under_a_large_limit(store: Store, running: int) -> None:
+    store.jobs.config_set("queue-max-concurrency", "1000000")
+    list(store.jobs.put_all([NewJob(queue="queue") for _ in range(running + 1)]))
+    store.jobs.pop("queue", "worker", running)
+
+    assert touched(store, lambda jobs: jobs.pop("queue", "worker")) < 30
+
+
+def test_numbers_that_start_over_find_their_end_in_a_few_reads(store: Store) -> None:
+    list(store.jobs.put_all([NewJob(queue="old", id=f"daily-{n + 1}") for n in range(MANY)]))
+    store.jobs.recur("reports", id="daily", interval=60)
+    popped = []
+
+    cost = touched(store, lambda jobs: popped.extend(jobs.pop("reports", "worker")))
+
+    assert [job.id for job in popped] == [f"daily-{MANY + 1}"]
+    assert cost < 60
+
+
+@pytest.mark.parametrize("search", [JobSearch(state="throttled"), JobSearch(state="failed")])
+def test_a_search_counts_the_jobs_of_some_queues_and_groups_only(
+    store: Store, monkeypatch: pytest.MonkeyPatch, search: JobSearch
+) -> None:
+    monkeypatch.setattr(search_module, "MAX_COUNTED_NAMES", 10)
+    costs = []
+    for number in range(2 * FEW):
+        store.jobs.put(f"queue{number}", id=f"j{number}")
+        store.jobs.pop(f"queue{number}", "worker")
+        store.jobs.fail(f"j{number}", "worker", f"group{number}", "message")
+        store.jobs.requeue(None, f"j{number}")
+        costs.append(touched(store, lambda jobs: jobs.search(search)))
+
+    assert costs[-1] <= costs[FEW]
 
 
 @pytest.mark.parametrize("size", [FEW, MANY])

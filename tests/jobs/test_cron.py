@@ -1,6 +1,7 @@
 """Cron expressions: fields, days, time zones, daylight saving."""
 
 from datetime import UTC, datetime
+from time import process_time
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -82,3 +83,27 @@ def test_a_day_that_never_comes_and_an_unknown_zone_are_refused() -> None:
         Cron("0 0 30 2 *", "UTC").next_after(0.0)
     with pytest.raises(BadArgument, match="time zone 'Europe/Atlantis' is unknown"):
         Cron("* * * * *", "Europe/Atlantis")
+
+
+@pytest.mark.parametrize("expression", ["* * * * *", "* * * * * *"])
+def test_the_next_run_is_found_as_quickly_in_the_evening_as_in_the_morning(
+    expression: str,
+) -> None:
+    cron = Cron(expression, "UTC")
+    evening = datetime(2024, 1, 1, 23, 50, tzinfo=UTC).timestamp()
+
+    begun = process_time()
+    for _ in range(300):
+        cron.next_after(evening)
+
+    assert process_time() - begun < 0.5  # it takes 5 ms; going through the times of the day, 5 s
+
+
+def test_the_newest_runs_are_found_without_the_older_ones() -> None:
+    cron = Cron("* * * * * *", "UTC")
+
+    begun = process_time()
+    found = cron.newest_runs(0.0, 1e9, 1000)
+
+    assert found == [1e9 - 999 + number for number in range(1000)]
+    assert process_time() - begun < 2  # it takes 40 ms

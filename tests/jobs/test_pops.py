@@ -115,6 +115,23 @@ def test_jobs_whose_lock_has_ended_can_be_handed_over_in_a_full_queue(qless: Qle
     assert jids(qless("pop", 61, "queue", "two", 1)) == ["jid"]
 
 
+@pytest.mark.every_engine
+def test_a_large_concurrency_counts_the_same_locks_as_a_small_one(store: Store) -> None:
+    limit = JOBS_PER_STEP + 10
+    store.jobs.config_set("queue-max-concurrency", str(limit))
+    store.jobs.config_set("grace-period", "0")
+    store.jobs.put_many([NewJob(queue="queue") for _ in range(limit + 20)], now=0)
+
+    store.jobs.pop("queue", "lost", 5, lock_seconds=10, now=1)
+    ending = store.jobs.pop("queue", "ending", 5, lock_seconds=20, now=1)
+    rest = store.jobs.pop("queue", "worker", limit, lock_seconds=60, now=1)
+    at_the_end = store.jobs.pop("queue", "another", limit, lock_seconds=60, now=21)
+
+    assert (len(ending), len(rest)) == (5, limit - 10)
+    assert len(at_the_end) == 5  # a lock that ends at this moment still counts
+    assert store.jobs.next_wake("queue") is not None
+
+
 def test_lowering_the_concurrency_leaves_running_jobs_alone(qless: Qless) -> None:
     for n in range(4):
         put(qless, f"j{n}", n)

@@ -312,6 +312,31 @@ def test_a_recurring_job_has_either_an_interval_or_a_cron(store: Store) -> None:
         store.jobs.recur("queue", interval=1, cron="* * * * *")
 
 
+@pytest.mark.parametrize(
+    ("schedule", "text"),
+    [
+        ({"interval": 1e-9}, "interval must be at least 0.001 seconds"),
+        ({"interval": 5e-324, "backlog": 1}, "interval must be at least 0.001 seconds"),
+        ({"cron": "* * * * *", "backlog": 1_001}, "backlog must be at most 1000 for a cron"),
+    ],
+)
+def test_runs_that_no_pop_could_count_are_refused(
+    store: Store, schedule: dict[str, Any], text: str
+) -> None:
+    with pytest.raises(BadArgument, match=text):
+        store.jobs.recur("queue", **schedule)
+
+
+def test_a_refused_update_changes_nothing_even_if_its_transaction_goes_on(store: Store) -> None:
+    store.jobs.recur("queue", id="jid", interval=60)
+
+    with store.transaction() as tx, pytest.raises(BadArgument):
+        tx.jobs.recur_update("jid", interval=1e-9)
+
+    assert store.jobs.jobs("recurring", "queue") == ["jid"]
+    assert list(store.admin.check().problems) == []
+
+
 def test_a_cron_schedule_has_no_interval_to_change(store: Store) -> None:
     store.jobs.recur("queue", id="jid", cron="*/5 * * * *")
     before = store.jobs.recur_get("jid")

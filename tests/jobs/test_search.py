@@ -1,8 +1,10 @@
 """Search: which jobs are found, in pages that say how far they are."""
 
+import base64
 import random
 from typing import Any
 
+import msgspec
 import pytest
 
 from holdfast.errors import BadArgument
@@ -118,7 +120,17 @@ def test_a_page_looks_at_a_bounded_number_of_jobs_and_says_so(store: Store) -> N
     assert (second.searched, second.of, second.cursor) == (more, more, None)
 
 
-@pytest.mark.parametrize("cursor", ["x", "AAAA", "!", "gA=="])
+def cursor_of(*parts: Any) -> str:
+    return base64.urlsafe_b64encode(msgspec.msgpack.encode(parts)).decode()
+
+
+@pytest.mark.parametrize(
+    "cursor",
+    [
+        *("x", "AAAA", "!", "gA=="),
+        *(cursor_of(-9, b"", 0, 0), cursor_of(0, b"", -1, 0), cursor_of(0, b"", 0, 2**63)),
+    ],
+)
 def test_a_cursor_that_no_search_has_returned_is_refused(store: Store, cursor: str) -> None:
     with pytest.raises(BadArgument, match="cursor is not one"):
         store.jobs.search(cursor=cursor)

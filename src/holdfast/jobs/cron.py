@@ -9,6 +9,7 @@ A local time that daylight saving skips runs at the next valid minute; one that 
 first time.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -49,7 +50,17 @@ _FIELDS: Final = ("second", "minute", "hour", "day of month", "month", "day of w
 class Cron:
     """A parsed expression in a time zone."""
 
-    __slots__ = ("_any_day", "_any_weekday", "_days", "_months", "_times", "_weekdays", "_zone")
+    __slots__ = (
+        "_any_day",
+        "_any_weekday",
+        "_days",
+        "_hours",
+        "_minutes",
+        "_months",
+        "_seconds",
+        "_weekdays",
+        "_zone",
+    )
 
     def __init__(self, expression: str, zone: str) -> None:
         fields = _NAMED.get(expression.strip().lower(), expression).split()
@@ -59,12 +70,7 @@ class Cron:
             raise _bad(expression, f"{len(fields)} fields, 5 or 6 are expected")
         sets = [_parse(expression, at, field) for at, field in enumerate(fields)]
         seconds, minutes, hours, self._days, self._months, weekdays = sets
-        self._times = [
-            timedelta(hours=hour, minutes=minute, seconds=second)
-            for hour in sorted(hours)
-            for minute in sorted(minutes)
-            for second in sorted(seconds)
-        ]
+        self._hours, self._minutes, self._seconds = sorted(hours), sorted(minutes), sorted(seconds)
         self._weekdays = {day % 7 for day in weekdays}
         self._any_day = fields[3].startswith("*")
         self._any_weekday = fields[5].startswith("*")
@@ -93,7 +99,7 @@ class Cron:
         Looks back over a span that doubles until it holds enough runs, so the cost depends on
         `count`, not on the time that was missed.
         """
-        span = 60.0 * count
+        span = 1.0 * count
         while True:
             begin = max(first, until - span)
             runs = [first] if begin == first else []
@@ -114,10 +120,17 @@ class Cron:
                 day = (day.replace(day=28) + timedelta(days=4)).replace(day=1)
                 continue
             if self._fits(day):
-                for time in self._times:
-                    if day + time >= local:
-                        yield day + time
+                yield from self._times_of(day, local)
             day += timedelta(days=1)
+
+    def _times_of(self, day: datetime, local: datetime) -> Iterator[datetime]:
+        """Yields the times of `day` that match, beginning with `local`. There may be 86,400."""
+        begin = (local - day).total_seconds()
+        for hour in _since(self._hours, begin // 3600):
+            for minute in _since(self._minutes, (begin - hour * 3600) // 60):
+                time = hour * 3600 + minute * 60
+                for second in _since(self._seconds, begin - time):
+                    yield day + timedelta(seconds=time + second)
 
     def _fits(self, day: datetime) -> bool:
         by_day = day.day in self._days
@@ -146,6 +159,11 @@ class Cron:
             else:
                 earliest = middle
         return float(-(-int(latest.timestamp()) // 60) * 60)
+
+
+def _since(numbers: list[int], first: float) -> list[int]:
+    """Returns those of the sorted numbers that are not below `first`."""
+    return numbers[bisect_left(numbers, first) :]
 
 
 @bounded_cache(256)

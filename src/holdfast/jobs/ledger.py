@@ -227,6 +227,20 @@ class Ledger:
         keys = (key for key, _ in self.tx.scan(*bounds, limit=end, reverse=reverse))
         return list(islice(keys, min(offset, maxsize), None))
 
+    def count_before(self, boundary: bytes, prefix: bytes, total: int) -> int:
+        """Returns how many of the `total` keys of a list come before `boundary`.
+
+        Counts on both sides at once, so it reads what the smaller side has.
+        """
+        begin, end = layout.below(prefix)
+        before, after = self.tx.scan(begin, boundary), self.tx.scan(boundary, end)
+        for number in range(total):
+            if next(before, None) is None:
+                return number
+            if next(after, None) is None:
+                return total - number
+        return total
+
     # --- settings -----------------------------------------------------------------------------
 
     def settings(self) -> JobSettings:

@@ -37,7 +37,7 @@ from holdfast.jobs.records import (
     QueueRecord,
 )
 from holdfast.keys import pack_float, pack_int, pack_str, unpack
-from holdfast.limits import JOBS_PER_STEP
+from holdfast.limits import JOBS_PER_STEP, MAX_DUE_COMPARED
 
 if TYPE_CHECKING:
     from holdfast.jobs.ledger import Ledger
@@ -294,11 +294,14 @@ def move_due(ledger: "Ledger", keys: QueueKeys, now: float, *, limit: int = JOBS
     """Turns scheduled jobs whose start has come into work, earliest first; returns how many.
 
     One call moves at most `limit` jobs, so that a pop never waits for a large backlog. If more are
-    due it moves the most urgent, so a caller that takes up to `limit` jobs gets the right ones.
+    due it moves the most urgent, so a caller that takes up to `limit` jobs gets the right ones. Of
+    more than `MAX_DUE_COMPARED`, only the first are compared.
     """
     due = list(ledger.tx.scan(*until(keys.scheduled, now), limit=limit + 1))
     if len(due) > limit:
-        due = nlargest(limit, ledger.tx.scan(*until(keys.scheduled, now)), key=_priority_of)
+        compared = max(limit, MAX_DUE_COMPARED)
+        first = ledger.tx.scan(*until(keys.scheduled, now), limit=compared)
+        due = nlargest(limit, first, key=_priority_of)
     for key, _ in due:
         job = ledger.job(time_and_jid(key, keys.scheduled)[1])
         assert job is not None

@@ -20,6 +20,7 @@ from holdfast.jobs import (
     deadlines,
     dependencies,
     lists,
+    queues,
     rates,
     recurring,
     statistics,
@@ -34,7 +35,6 @@ from holdfast.jobs.layout import (
     WorkerKeys,
     below,
     pack_time,
-    since,
     time_and_jid,
     until,
 )
@@ -126,7 +126,7 @@ def pop(
     rate = None
     if settings.given:
         if (limit := settings.concurrency_of(queue)) > 0:
-            count = min(count, limit - _count_running(ledger, keys, now, limit))
+            count = min(count, limit - queues.count_running(ledger, keys, now, limit))
         rate = settings.rate_of(queue)
         if rate is not None and count > 0:
             count = min(count, rates.left(ledger, rate, now, queue)[0])
@@ -164,11 +164,6 @@ def pop(
     if wake != record.wake or (jobs and expires < wake):
         _store_next_wake(ledger, keys, record, wake, expires if jobs else NEVER)
     return jobs
-
-
-def _count_running(ledger: "Ledger", keys: QueueKeys, now: float, limit: int) -> int:
-    """Returns how many locks have not ended, counted up to `limit`."""
-    return sum(1 for _ in ledger.tx.scan(*since(keys.locks, now), limit=limit))
 
 
 def _revoke_locks(ledger: "Ledger", jobs: list[JobRecord]) -> None:

@@ -171,7 +171,8 @@ def _counts(ledger: "Ledger", keys: QueueKeys, name: str, now: float, due: int) 
     waiting, locks = ledger.work_counts(keys)
     scheduled, depends = ledger.pair(keys.blocked)
     throttled, recurring = ledger.pair(keys.other)
-    stalled = _stalled(ledger, keys, now, locks) if locks else 0
+    ended = until(keys.locks, now)[1]
+    stalled = ledger.count_before(ended, keys.locks, locks) if locks else 0
     rate = ledger.settings().rate_of(name)
     return QueueCounts(
         name=name,
@@ -193,28 +194,29 @@ def _limited(ledger: "Ledger", rate: rates.QueueRate, queue: str, now: float) ->
     return 0.0 if number else wait
 
 
-def _stalled(ledger: "Ledger", keys: QueueKeys, now: float, locks: int) -> int:
-    """Returns how many locks have ended. Counts from both ends at once, so it costs as much as the
-    smaller part."""
-    ended = ledger.tx.scan(*until(keys.locks, now))
-    held = ledger.tx.scan(*since(keys.locks, now + 0.0), reverse=True)
-    for number in range(locks + 1):
-        if next(ended, None) is None:
-            return number
-        pair = next(held, None)
-        if pair is None or time_and_jid(pair[0], keys.locks)[0] <= now:
-            return locks - number
-    return locks
-
-
 def start_due(ledger: "Ledger", keys: QueueKeys, now: float) -> int:
     """Starts scheduled jobs that are due, in one bounded step; returns how many are left for later.
 
-    Reads 1 key if none is due.
+    Reads 1 key if none is due; if many are left, those or the others, whichever are fewer.
     """
     if ledger.read_queue(keys).wake > now or lists.move_due(ledger, keys, now) < JOBS_PER_STEP:
         return 0
-    return sum(1 for _ in ledger.tx.scan(*until(keys.scheduled, now)))
+    scheduled, _ = ledger.pair(keys.blocked)
+    return ledger.count_before(until(keys.scheduled, now)[1], keys.scheduled, scheduled)
+
+
+def count_running(ledger: "Ledger", keys: QueueKeys, now: float, limit: int) -> int:
+    """Returns how many locks have not ended, if they are fewer than `limit`; otherwise at least
+    `limit`.
+
+    Reads up to `JOBS_PER_STEP` keys, or those of the ended or the valid locks, if they are fewer.
+    """
+    begin, end = since(keys.locks, now)
+    if limit <= JOBS_PER_STEP:
+        return sum(1 for _ in ledger.tx.scan(begin, end, limit=limit))
+    # The counter is read only here: it would make each pop conflict with puts on remote engines.
+    locks = ledger.work_counts(keys)[1]
+    return locks - ledger.count_before(begin, keys.locks, locks)
 
 
 def length(ledger: "Ledger", queue: str) -> int:
@@ -243,8 +245,10 @@ def _wake(ledger: "Ledger", queue: str) -> float:
     limit = ledger.settings().concurrency_of(queue)
     if limit <= 0 or record.wake > ledger.tx.now:
         return record.wake
-    held = [key for key, _ in ledger.tx.scan(*since(keys.locks, ledger.tx.now), limit=limit)]
-    return record.wake if len(held) < limit else time_and_jid(held[0], keys.locks)[0]
+    if count_running(ledger, keys, ledger.tx.now, limit) < limit:
+        return record.wake
+    [(first, _)] = ledger.tx.scan(*since(keys.locks, ledger.tx.now), limit=1)
+    return time_and_jid(first, keys.locks)[0]
 
 
 # --- lists ------------------------------------------------------------------------------------

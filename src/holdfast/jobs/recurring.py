@@ -32,6 +32,7 @@ from holdfast.jobs.records import (
     RecurringRecord,
     Tag,
 )
+from holdfast.limits import MAX_CRON_BACKLOG, MIN_RECURRING_SECONDS
 
 if TYPE_CHECKING:
     from holdfast.jobs.ledger import Ledger
@@ -70,9 +71,10 @@ class RecurringOperations:
 
         Give either an `interval` in seconds (first run after `offset` seconds) or a `cron`
         expression with its time zone `tz`. If nobody popped the queue for a while, missed runs are
-        caught up on: all of them, or with a `backlog` above 0 at most the newest `backlog` + 1. The
-        jobs take slots of `throttles`, and own the key `unique` as with `put`: a run that is due
-        while another job owns the key is skipped. Reads 3 keys, writes 4.
+        caught up on: all of them, or with a `backlog` above 0 at most the newest `backlog` + 1; of
+        a cron expression, a backlog is at most `MAX_CRON_BACKLOG`. The jobs take slots of
+        `throttles`, and own the key `unique` as with `put`: a run that is due while another job
+        owns the key is skipped. Reads 3 keys, writes 4.
         """
         ledger = self._ledger
         time = ledger.time(now)
@@ -220,11 +222,10 @@ def recur(ledger: "Ledger", record: RecurringRecord, now: float) -> str:
     """Stores a recurring job under its id, in place of any that is there."""
     check_name(record.queue, "queue")
     check_name(record.jid, "id")
-    check_numbers(interval=record.interval, offset=record.next, priority=record.priority)
+    check_numbers(offset=record.next)
+    _check_runs(record)
     if record.cron:
         record.next = cron.parsed(record.cron, record.tz).next_after(now)
-    elif record.interval <= 0:
-        raise BadArgument.named("interval", "must be greater than 0")
     unique.check(_unique_claim(record))
     if not isinstance(record.unique_for, str):
         check_numbers(unique_for=record.unique_for)
@@ -238,6 +239,18 @@ def recur(ledger: "Ledger", record: RecurringRecord, now: float) -> str:
     ledger.register_queue(ledger.keys.queue(record.queue), now)
     _enter(ledger, record)
     return record.jid
+
+
+def _check_runs(record: RecurringRecord) -> None:
+    """Refuses runs that a pop could not count: too close together, or too many to look for."""
+    check_numbers(interval=record.interval, priority=record.priority)
+    if record.cron:
+        if record.backlog > MAX_CRON_BACKLOG:
+            raise BadArgument.named("backlog", f"must be at most {MAX_CRON_BACKLOG} for a cron")
+    elif record.interval <= 0:
+        raise BadArgument.named("interval", "must be greater than 0")
+    elif record.interval < MIN_RECURRING_SECONDS:
+        raise BadArgument.named("interval", f"must be at least {MIN_RECURRING_SECONDS} seconds")
 
 
 def unrecur(ledger: "Ledger", jid: str) -> None:
@@ -289,20 +302,18 @@ def _leave(ledger: "Ledger", record: RecurringRecord) -> None:
 
 
 def update(ledger: "Ledger", jid: str, changes: dict[str, Any], now: float) -> None:
-    record = require(ledger, jid)
-    _leave(ledger, record)
+    before = require(ledger, jid)
+    if "interval" in changes and before.cron:
+        raise BadArgument(f"recurring job {jid!r} has a cron expression, not an interval")
+    record = msgspec.structs.replace(before, **changes)
+    check_name(record.queue, "queue")
+    _check_runs(record)
+    _leave(ledger, before)
     if "interval" in changes:
-        if record.cron:
-            raise BadArgument(f"recurring job {jid!r} has a cron expression, not an interval")
-        if changes["interval"] <= 0:
-            raise BadArgument.named("interval", "must be greater than 0")
-        longer = changes["interval"] - record.interval
+        longer = record.interval - before.interval
         record.next = max(0.0, record.next + longer)  # of one that is paused, it stays never
         if record.paused_run is not None:
             record.paused_run = max(0.0, record.paused_run + longer)
-    for name, value in changes.items():
-        setattr(record, name, value)
-    check_name(record.queue, "queue")
     if "queue" in changes:
         ledger.register_queue(ledger.keys.queue(record.queue), now)
     _enter(ledger, record)
@@ -400,7 +411,7 @@ def _skip_backlog(record: RecurringRecord, run: float, now: float) -> float:
     if record.backlog <= 0 or run > now:
         return run
     if record.cron:
-        kept = int(record.backlog) + 1
+        kept = int(min(record.backlog, MAX_CRON_BACKLOG)) + 1
         return cron.parsed(record.cron, record.tz).newest_runs(run, now, kept)[0]
     missed = (now - run) / record.interval
     if missed > record.backlog:
@@ -414,9 +425,7 @@ def _spawn(ledger: "Ledger", record: RecurringRecord, run: float, now: float) ->
     Its wait is counted from that time; its tags are attached now. Returns False, and makes no job,
     if another job owns the unique key.
     """
-    count = record.count + 1
-    while ledger.tx.get(ledger.keys.job(f"{record.jid}-{count}")) is not None:
-        count += 1
+    count = _free_number(ledger, record)
     jid = f"{record.jid}-{count}"
     if record.unique and unique.claim(ledger, _unique_claim(record), jid, now) is not None:
         return False
@@ -445,6 +454,28 @@ def _spawn(ledger: "Ledger", record: RecurringRecord, run: float, now: float) ->
     lists.enter_work(ledger, job, run)
     ledger.save(job)
     return True
+
+
+def _free_number(ledger: "Ledger", record: RecurringRecord) -> int:
+    """Returns the number of the next job, which no job has yet.
+
+    Usually that is the first number that is tried. If numbers start over, those in use follow each
+    other, so doubled and then halved steps find their end in a few reads.
+    """
+
+    def is_used(number: int) -> bool:
+        return ledger.tx.get(ledger.keys.job(f"{record.jid}-{number}")) is not None
+
+    used, step = record.count, 1
+    while is_used(used + step):
+        used, step = used + step, step * 2
+    while step > 1:
+        half = step // 2
+        if is_used(used + half):
+            used, step = used + half, step - half
+        else:
+            step = half
+    return used + 1
 
 
 def _unique_claim(record: RecurringRecord) -> NewJob:

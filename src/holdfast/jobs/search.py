@@ -7,7 +7,7 @@ of jobs, and says how many were searched so far, and of how many.
 
 import base64
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple, TypeVar
 
 import msgspec
 
@@ -15,7 +15,6 @@ from holdfast.declarations import operation
 from holdfast.engine.contract import read_counter
 from holdfast.errors import BadArgument
 from holdfast.jobs.arguments import check_name, check_page_count, tag_text
-from holdfast.jobs.failures import group_counts
 from holdfast.jobs.layout import below, unpack_complete
 from holdfast.jobs.records import (
     COMPLETE,
@@ -33,7 +32,7 @@ from holdfast.jobs.records import (
 )
 from holdfast.jobs.views import to_job
 from holdfast.keys import after, unpack
-from holdfast.limits import JOBS_SEARCHED_PER_PAGE, MAX_ANSWER_BYTES
+from holdfast.limits import JOBS_SEARCHED_PER_PAGE, MAX_ANSWER_BYTES, MAX_COUNTED_NAMES
 
 if TYPE_CHECKING:
     from holdfast.jobs.ledger import Ledger
@@ -65,7 +64,8 @@ class SearchPage(msgspec.Struct, frozen=True, kw_only=True):
     """A page of jobs that were found.
 
     `cursor` is where the next page begins, None after the last. The search has looked at `searched`
-    jobs so far, of about `of`.
+    jobs so far, of about `of`; jobs in more than `MAX_COUNTED_NAMES` queues or failure groups are
+    not all counted.
     """
 
     jobs: tuple[Job, ...] = ()
@@ -117,6 +117,7 @@ def page(
             found.append(show(ledger, job))
         if len(found) >= count or ledger.long_data_bytes - begun > MAX_ANSWER_BYTES // 2:
             break
+    position.of = max(position.of, position.searched)
     return found, position
 
 
@@ -142,16 +143,21 @@ class SearchPosition:
         return base64.urlsafe_b64encode(msgspec.msgpack.encode(parts)).decode()
 
 
+_Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+_Cursor = tuple[_Count, bytes, _Count, _Count]
+
+
 def read_cursor(cursor: str) -> SearchPosition:
     try:
         decoded = base64.b64decode(cursor, b"-_", validate=True)
-        return SearchPosition(*msgspec.msgpack.decode(decoded, type=tuple[int, bytes, int, int]))
+        return SearchPosition(*msgspec.msgpack.decode(decoded, type=_Cursor))
     except (ValueError, msgspec.DecodeError):
         raise BadArgument.named("cursor", "is not one that a search has returned") from None
 
 
 def first_position(ledger: "Ledger", search: JobSearch) -> SearchPosition:
-    """Returns where a search begins. Reads a counter for each list, or for each queue."""
+    """Returns where a search begins. Reads a counter for each list, or for each of the first
+    `MAX_COUNTED_NAMES` queues."""
     return SearchPosition(0, b"", 0, sum(each.size() for each in _lists(ledger, search)))
 
 
@@ -255,7 +261,7 @@ def _queue_lists(ledger: "Ledger", queue: str) -> list[_List]:
 def _failed(ledger: "Ledger", group: str | None) -> _List:
     keys = ledger.keys
     if group is None:
-        return _List(keys.failed, _id_in_key, lambda: sum(group_counts(ledger).values()))
+        return _List(keys.failed, _id_in_key, lambda: _all_failed(ledger))
     counter = keys.failure_group(check_name(group, "group"))
     return _List(keys.failed_in(group), _id_in_key, lambda: read_counter(ledger.tx.get(counter)))
 
@@ -271,7 +277,7 @@ def _throttled(ledger: "Ledger") -> _List:
 
 def _all_jobs(ledger: "Ledger") -> int:
     total = unpack_complete(ledger.tx.get(ledger.keys.complete))[0]
-    total += sum(group_counts(ledger).values())
+    total += _all_failed(ledger)
     for queue in _queues(ledger):
         keys = ledger.keys.queue(queue)
         total += sum(ledger.work_counts(keys)) + sum(ledger.pair(keys.blocked))
@@ -280,11 +286,15 @@ def _all_jobs(ledger: "Ledger") -> int:
 
 
 def _queues(ledger: "Ledger") -> list[str]:
-    """Returns every queue that has counters, known or not."""
+    """Returns the first queues that have counters, each up to six, known or not."""
     prefix = ledger.keys.all_queue_counts
-    return list(
-        dict.fromkeys(str(unpack(key, len(prefix))[0]) for key, _ in ledger.tx.scan(*below(prefix)))
-    )
+    counters = ledger.tx.scan(*below(prefix), limit=6 * MAX_COUNTED_NAMES)
+    return list(dict.fromkeys(str(unpack(key, len(prefix))[0]) for key, _ in counters))
+
+
+def _all_failed(ledger: "Ledger") -> int:
+    groups = ledger.tx.scan(*below(ledger.keys.failure_groups), limit=MAX_COUNTED_NAMES)
+    return sum(read_counter(value) for _, value in groups)
 
 
 def _id_in_key(key: bytes, value: bytes) -> str:
