@@ -223,6 +223,10 @@ MAX_KEPT_REVISIONS: Final = 1_000  # the count of a retention policy: each put r
 PRUNED_PER_PUT: Final = 1_000
 # rows with an expiry that such a put reads; it waits for their removal before it reads further
 MAX_EXPIRING_ROWS_READ: Final = 10_000
+# older revisions that a record's newest row lists because they outlive it; each put reads them all
+MAX_FALLBACKS: Final = 10
+# expired revisions that one removal takes with it; each may be as large as a row can be
+EXPIRED_REVISIONS_PER_STEP: Final = 16
 MAX_TABLE_INDEXES: Final = 100  # of a table of rows or of entities: each write maintains them all
 MAX_READ_PAGE_BYTES: Final = 256 * 1024 * 1024  # of stored rows: a page may show little of each
 ROWS_PER_IMPORT_STEP: Final = 1_000  # rows of an import in one transaction

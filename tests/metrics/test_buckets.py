@@ -144,6 +144,13 @@ def test_reset_deletes_all_buckets_of_the_entities_given(store: Store, clock: Cl
         store.metrics.reset(metrics=["c"])
 
 
+def test_a_reset_leaves_throttles_alone(store: Store) -> None:
+    store.metrics.throttle("x", 0, 1, 60)
+
+    assert store.metrics.reset([["x"]]).deleted == 0
+    assert store.metrics.throttle("x", 0, 1, 60)[0] == 1
+
+
 def test_a_namespace_that_is_called_global_is_another_scope(store: Store) -> None:
     store.metrics.incr("b", ["x"], namespace="global")
     store.metrics.incr("b", {"global": True, "components": ["x"]}, 5)

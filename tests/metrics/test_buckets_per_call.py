@@ -62,3 +62,15 @@ def test_a_refused_reset_deletes_nothing(store: Store) -> None:
         reset(store, 5)
 
     assert store.metrics.rate("hits", [0], **RANGE).total > 0
+
+
+def test_a_reset_of_metrics_without_buckets_is_bounded_too(store: Store) -> None:
+    names = [f"empty{each}" for each in range(3)]
+    store.metrics.define({name: {} for name in names})
+
+    with pytest.raises(BadRange, match=f"more than {MOST} buckets"):
+        store.metrics.reset([[each] for each in range(14)], names)
+
+
+def test_a_reset_counts_an_entity_and_a_metric_once(store: Store) -> None:
+    assert store.metrics.reset([[0], [0], ["0"]] * 100, ["hits"] * 100).deleted == 10

@@ -110,3 +110,14 @@ def test_a_gauge_that_was_not_set_for_long_is_found_without_reading_all_buckets(
     assert touched("gauge", "long", ["nobody"], latest=9, at=90_000) == {"read": 12}
     assert touched("gauge", "long", ["x"], latest=9, at=90_000)["read"] < 300
     assert store.metrics.gauge("long", ["x"], latest=9, at=90_000).last == 7
+
+
+def test_a_page_of_buckets_does_not_look_at_metrics_without_any(store: Store, touched: Any) -> None:
+    store.metrics.define({f"unused{number}": SPECS["m"] for number in range(50)})
+    for number in range(3):
+        store.metrics.incr(f"unused{number}", ["x"])
+
+    first = store.metrics.buckets(limit=2)
+
+    assert touched("buckets", limit=2) == {"read": 2, "scan": 2 + 3}
+    assert touched("buckets", after=first.next) == {"read": 2, "scan": 3 + 4}

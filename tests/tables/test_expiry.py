@@ -1,12 +1,20 @@
 """Rows that expire: exact to the millisecond, and removed soon after."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from holdfast.errors import InvalidAttributeValue, TtlNotAllowed
+from holdfast.limits import (
+    EXPIRED_PER_WRITE,
+    EXPIRED_REVISIONS_PER_STEP,
+    EXPIRY_RETRY_MS,
+    MAX_FALLBACKS,
+)
 from holdfast.store import Store
 from holdfast.testing import Clock
+from holdfast.testing.factories import BEGINNING
 from tests.tables.schemas import example, hash_on, proj_of, simple, version
 
 KEY = {"key": "a", "place": 1}
@@ -181,3 +189,87 @@ def test_an_index_tells_the_ttl_of_its_row(store: Store) -> None:
 
     page = store.tables.get("simple", {"value": "x"}, index="by_value", with_ttl=True)
     assert page.items == [{"value": "x", "place": 1, "key": "a", "_ttl": 7}]
+
+
+def test_rows_with_versions_of_any_variant_are_removed_when_they_expire(
+    store: Store, clock: Clock
+) -> None:
+    store.tables.create(example())
+    for rest in (0, 2**64 - 1):  # Cassandra's drivers make such bounds of a time
+        tid = version(1, rest)
+        store.tables.put("example", {"name": "a", "property": "p", "tid": tid, "_ttl": 2})
+    clock.advance(seconds=2)
+
+    store.sweep()
+
+    assert store.tables.facts("example").rows == 0
+
+
+def put_revisions(store: Store, ttl_of: Callable[[int], int], *, count: int) -> None:
+    store.tables.create(example(secondaryIndexes={"by_length": [hash_on("length")]}))
+    for second in range(count):
+        attributes = {"name": "a", "property": "p", "tid": version(second), "length": second}
+        store.tables.put("example", {**attributes, "_ttl": ttl_of(second)})
+
+
+def current(store: Store) -> list[int]:
+    """The values that the index finds."""
+    counts = [
+        store.tables.get("example", {"length": n}, index="by_length").count for n in range(40)
+    ]
+    return [second for second, count in enumerate(counts) if count]
+
+
+def sweep_all(store: Store, clock: Clock) -> None:
+    while store.sweep():
+        clock.advance(seconds=EXPIRY_RETRY_MS / 1000)
+
+
+def test_a_record_whose_revisions_expire_together_is_removed_in_bounded_steps(
+    store: Store, clock: Clock
+) -> None:
+    put_revisions(store, lambda second: 60, count=200)
+    clock.advance(seconds=60)
+
+    store.tables.put("example", {"name": "other", "property": "p"})
+
+    most = EXPIRED_PER_WRITE + EXPIRED_REVISIONS_PER_STEP
+    assert 200 - most <= store.tables.facts("example").rows <= 200
+    sweep_all(store, clock)
+    facts = store.tables.facts("example")
+    assert (facts.rows, facts.entries, facts.expiring) == (1, 0, 0)
+
+
+def test_a_deleted_revision_takes_a_bounded_number_of_expired_ones_with_it(
+    store: Store, clock: Clock
+) -> None:
+    put_revisions(store, lambda second: 60 if second < 99 else 90, count=100)
+    clock.advance(seconds=60)
+
+    with store.transaction() as tx:  # a delete alone would also remove what is due
+        tx.tables.delete("example", {"name": "a", "property": "p", "tid": version(99)})
+        rows = tx.tables.facts("example").rows
+
+    assert rows == 99 - EXPIRED_REVISIONS_PER_STEP
+    assert current(store) == []
+
+
+def test_each_revision_that_outlives_the_newer_ones_becomes_current_in_turn(
+    store: Store, clock: Clock
+) -> None:
+    put_revisions(store, lambda second: 100 - second, count=40)
+
+    for second in range(39, -1, -1):
+        assert current(store) == [second]
+        clock.advance(seconds=100 - second - (clock() - BEGINNING))
+        sweep_all(store, clock)
+    assert current(store) == []
+
+
+def test_a_record_stores_a_bounded_number_of_fallbacks(store: Store) -> None:
+    put_revisions(store, lambda second: 100 - second, count=40)
+
+    assert store.tables.facts("example").entries == 1 + MAX_FALLBACKS
+    store.tables.delete("example", {"name": "a", "property": "p", "tid": version(39)})
+    assert store.tables.facts("example").entries == 1 + MAX_FALLBACKS
+    assert store.admin.check().problems == []

@@ -14,6 +14,7 @@ from holdfast.metrics.entity import EntityKey, readable, readable_scope, suffix_
 from holdfast.metrics.kinds import KINDS
 from holdfast.metrics.layout import (
     ARRIVAL_TIMES,
+    BUCKETS,
     LAST_SAMPLES,
     LIFETIMES,
     LOGS,
@@ -32,7 +33,10 @@ from holdfast.metrics.window_summaries import drop_expired_summary
 def list_buckets(
     reader: Reader, keys: Keys, name: str | None, limit: int, after_key: str | None, now: float
 ) -> BucketPage:
-    """Returns a page of readable keys. Reads a key for each, and 1 for each metric and sequence."""
+    """Returns a page of readable keys.
+
+    Reads a key for each, and 2 for each metric that has any and 1 for each of its sequences.
+    """
     if not isinstance(limit, int) or not 1 <= limit <= MAX_LISTED_BUCKETS:
         raise BadRange(
             f"`limit` must be an integer from 1 to {MAX_LISTED_BUCKETS}, not {shown(limit)}"
@@ -40,7 +44,9 @@ def list_buckets(
     page: dict[str, int] = {}
     last_key = b""
     begin_at = _cursor(after_key)
-    for metric, stored in registry.specs_named(reader, keys, None if name is None else [name]):
+    names = _names_with_buckets(reader, keys, begin_at) if name is None else [name]
+    for metric in names:
+        stored = registry.stored_spec(reader, keys, metric)
         if not KINDS[stored.metric.type].has_counters:
             continue
         for key, readable_key, units in _listed(reader, keys, metric, stored, begin_at, now):
@@ -49,6 +55,10 @@ def list_buckets(
             page[readable_key] = page.get(readable_key, 0) + units
             last_key = key[len(keys.space) :]
     return BucketPage(buckets=page, next=None)
+
+
+def _names_with_buckets(reader: Reader, keys: Keys, begin_at: bytes) -> Iterator[str]:
+    return _distinct_parts(reader, keys.family(BUCKETS), keys.space + begin_at)
 
 
 def _listed(
@@ -92,11 +102,12 @@ def reset(
 
     Reads and deletes, for each entity, 1 key in each bucket that any entity has.
     """
-    suffixes = [suffix_of(entity, namespace) for entity in entities]
+    suffixes = {suffix_of(entity, namespace) for entity in entities}
     if not suffixes:
         return 0
+    specs = dict(registry.specs_named(tx, keys, names))
     deleted = count = 0
-    for name, stored in registry.specs_named(tx, keys, names):
+    for name, stored in specs.items():
         for sequence in registry.all_sequences(stored):
             stem = keys.sequence(name, sequence.name)
             for bucket in _distinct_parts(tx, stem):
@@ -104,18 +115,24 @@ def reset(
                 check_buckets(count)
                 begin = stem + pack_int(bucket)
                 deleted += sum([_delete(tx, begin + suffix) for suffix in suffixes])
+    count = 0
     for family in (LIFETIMES, LAST_SAMPLES, ARRIVAL_TIMES, LOGS, WINDOW_SUMMARIES):
         # Limiters without buckets store no spec, so their conditions are found by their keys.
-        for name in _distinct_parts(tx, keys.family(family)) if names is None else names:
-            for suffix in suffixes:
-                if isinstance(name, str):
-                    tx.clear(*prefix_range(keys.entity_key(family, name, suffix)))
+        for name in _distinct_parts(tx, keys.family(family)) if names is None else specs:
+            count += len(suffixes)
+            check_buckets(count)
+            for suffix in suffixes if isinstance(name, str) else ():  # a number: of throttles
+                tx.clear(*prefix_range(keys.entity_key(family, name, suffix)))
     return deleted
 
 
-def _distinct_parts(reader: Reader, stem: bytes) -> Iterator[Any]:
-    """Yields the different parts that follow `stem`, found by leaping from one to the next."""
+def _distinct_parts(reader: Reader, stem: bytes, begin_at: bytes = b"") -> Iterator[Any]:
+    """Yields the different parts that follow `stem`, found by leaping from one to the next.
+
+    The first one is that of the first key from `begin_at` on.
+    """
     begin, end = prefix_range(stem)
+    begin = max(begin, begin_at)
     while found := next(reader.scan(begin, end, limit=1), None):
         part = unpack(found[0], len(stem))[0]
         yield part

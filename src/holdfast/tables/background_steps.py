@@ -8,7 +8,7 @@ from typing import Final
 
 from holdfast.engine.contract import Reader, Transaction
 from holdfast.expiry import Remover
-from holdfast.keys import after, pack, prefix_range, unpack
+from holdfast.keys import after, pack, prefix_range, unpack, unpack_first
 from holdfast.limits import KEYS_PER_DROP_STEP
 from holdfast.tables.index_build import BUILD, build_step
 from holdfast.tables.layout import ENTRIES, keys_of
@@ -28,17 +28,18 @@ def find_by_number(reader: Reader, number: int) -> TablePlan | None:
 
 
 def _remove_row(tx: Transaction, subject: bytes) -> bool:
-    """Removes an expired row; its record's next revision becomes current."""
-    plan = find_by_number(tx, unpack(subject)[2])
+    """Removes an expired row; its record's next live revision becomes current."""
+    key = tx.space + subject
+    plan = find_by_number(tx, unpack_first(key, len(keys_of(tx.space).rows))[0])
     if plan is None:
         return True
     writer = RowWriter(tx, plan)
-    key = tx.space + subject
     row = writer.row(key)
-    if row is not None and not writer.is_live(row):
-        writer.remove([(key, row)])
-        writer.finish()
-    return True
+    if row is None or writer.is_live(row):
+        return True
+    is_removed = writer.remove_expired(key, row)
+    writer.finish()
+    return is_removed
 
 
 def _empty_table(tx: Transaction, subject: bytes) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from holdfast.engine.contract import Reader, read_counter
 from holdfast.keys import prefix_range, unpack, unpack_first
+from holdfast.limits import MAX_FALLBACKS
 from holdfast.tables import layout, revisions, row_codec
 from holdfast.tables.background_steps import find_by_number
 from holdfast.tables.plan import VERSION_BYTES, Index, TablePlan, Values, plan_of
@@ -84,8 +85,8 @@ def _fallbacks(
     reader: Reader, plan: TablePlan, key: bytes, row: row_codec.StoredRow
 ) -> Iterator[str]:
     """Yields a problem if a row has a wrong list; rows of an older Holdfast have none."""
-    chain = revisions.chain_of(key, row)
-    if chain[1:] and chain[1:] != list(revisions.outliving(reader, *chain[0])):
+    chain = revisions.chain_of(key, row)[: MAX_FALLBACKS + 1]
+    if chain[1:] and chain != revisions.extended(reader, chain[:1]):
         row_text = _key_text(plan, plan.values(row.body))
         yield f"table {plan.name}: the list of fallbacks of {row_text} is wrong"
 

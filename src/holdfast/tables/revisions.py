@@ -6,16 +6,22 @@ stored revision and for each of its *fallbacks*: older revisions that outlive al
 newest row stores the list of fallbacks, newest first, each with a later expiry than the one before;
 a row that never expires ends the list. Most records have none, and cost nothing extra.
 
+The list holds the first `MAX_FALLBACKS`, so that a put does not read a whole record. When all of
+them have expired, the record is missing from the index until the first of them is removed.
+
 An entry that belongs to a fallback is marked as uncertain: a reader must check the record, too.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain as concatenated
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from holdfast.engine.contract import Reader
 from holdfast.keys import after, prefix_range
+from holdfast.limits import MAX_FALLBACKS
 from holdfast.tables import row_codec
 from holdfast.tables.layout import keys_of
 from holdfast.tables.plan import VERSION_BYTES, Index, TablePlan, Values
@@ -74,8 +80,18 @@ def chain_with(
     longest = max(longest, ends)
     if was is not None and was.until > ends:
         # The old row hid rows that outlive the new one.
-        return [*newer, *own, *outliving(reader, key, longest)]
-    return [*newer, *own, *(member for member in older if member.until > longest)]
+        return _first([*newer, *own], outliving(reader, key, longest))
+    found = [*newer, *own, *(member for member in older if member.until > longest)]
+    return _first(found) if len(before) <= MAX_FALLBACKS else extended(reader, found)
+
+
+def extended(reader: Reader, chain: Sequence[ChainMember]) -> Sequence[ChainMember]:
+    """Returns a chain with the rows that outlive its last member, as many as it may have."""
+    return _first(chain, outliving(reader, *chain[-1]))
+
+
+def _first(*members: Iterable[ChainMember]) -> Sequence[ChainMember]:
+    return list(islice(concatenated(*members), MAX_FALLBACKS + 1))
 
 
 def outliving(reader: Reader, key: bytes, longest: int) -> Iterator[ChainMember]:

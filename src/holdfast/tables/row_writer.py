@@ -7,12 +7,13 @@ These invariants hold after every change; this module and `index_build.py` rely 
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from typing import Final
 
 from holdfast import expiry
 from holdfast.engine.contract import Transaction
-from holdfast.keys import prefix_range
-from holdfast.limits import MIN_COMPRESSED_BYTES
+from holdfast.keys import after, prefix_range
+from holdfast.limits import EXPIRED_REVISIONS_PER_STEP, MAX_FALLBACKS, MIN_COMPRESSED_BYTES
 from holdfast.tables import layout, revisions, row_codec
 from holdfast.tables.layout import BYTES, ROWS
 from holdfast.tables.plan import VERSION_BYTES, Index, TablePlan, Values
@@ -148,6 +149,20 @@ class RowWriter:
             self._remove_from_record(record, rows[begin:end])
             begin = end
 
+    def remove_expired(self, key: bytes, row: StoredRow) -> bool:
+        """Removes an expired row; returns False if it has to be called again.
+
+        The newest row of a record is removed after expired ones that follow it: as the newest row,
+        each of them would have to store a list of fallbacks.
+        """
+        following = []
+        record = self.record_of(key)
+        if self.plan.current_indexes and self.newest(record, 1)[0][0] == key:
+            following = self._expired(after(key), prefix_range(record)[1])
+        is_last = len(following) < EXPIRED_REVISIONS_PER_STEP
+        self.remove([(key, row), *following] if is_last else following)
+        return is_last
+
     def finish(self) -> None:
         for key, delta in zip(self._keys.counts, self._counts, strict=True):
             if delta:
@@ -166,24 +181,20 @@ class RowWriter:
         if not affected:
             return
         if newest in removed:
-            removed |= self._remove_expired(record)
+            for key, each in self._expired(*prefix_range(record)):
+                self._remove_row(key, each)
+                removed.add(key)
         following = self.newest(record, 1)
         after = self._chain_without(before, removed, affected, following)
         if following:
             self._store_fallbacks(*following[0], after)
         self._replace_entries(was, self._load_chain(after))
 
-    def _remove_expired(self, record: bytes) -> set[bytes]:
-        """Removes expired revisions before the first live one of a record. They would be removed
-        soon anyway; until then, one of them would have to store the list of fallbacks."""
-        removed = set()
-        while following := self.newest(record, 1):
-            [(key, row)] = following
-            if self.is_live(row):
-                break
-            self._remove_row(key, row)
-            removed.add(key)
-        return removed
+    def _expired(self, begin: bytes, end: bytes) -> list[tuple[bytes, StoredRow]]:
+        """Returns the expired revisions that a range begins with, some at most."""
+        found = self.tx.scan(begin, end, limit=EXPIRED_REVISIONS_PER_STEP)
+        rows = ((key, row_codec.decode(value)) for key, value in found)
+        return list(takewhile(lambda pair: not self.is_live(pair[1]), rows))
 
     def _chain_without(
         self,
@@ -199,11 +210,12 @@ class RowWriter:
         kept = [member for member in before if member.key not in removed]
         # A row after an expired one, which it did not outlive, has expired too.
         has_expired = all(member.until <= self.now_ms for member in affected)
-        if has_expired and kept and kept[0].key == key:
+        is_complete = len(before) <= MAX_FALLBACKS
+        if has_expired and is_complete and kept and kept[0].key == key:
             return kept
         front = [member for member in kept if member.key < affected[0].key]
         front = front or [ChainMember(key, revisions.until(row))]
-        return [*front, *revisions.outliving(self.tx, *front[-1])]
+        return revisions.extended(self.tx, front)
 
     def _remove_row(self, key: bytes, row: StoredRow) -> None:
         self.tx.delete(key)
@@ -275,8 +287,7 @@ class RowWriter:
 
     def rebuild_chain(self, key: bytes, row: StoredRow) -> list[ChainEntry]:
         """Returns the chain of a record, and stores its list of fallbacks in the newest row."""
-        ends = revisions.until(row)
-        chain = [ChainMember(key, ends), *revisions.outliving(self.tx, key, ends)]
+        chain = revisions.extended(self.tx, [ChainMember(key, revisions.until(row))])
         self._store_fallbacks(key, row, chain)
         return self._load_chain(chain)
 
