@@ -107,3 +107,38 @@ def test_updates_are_checked_too(strict: StoreEntities) -> None:
         strict.update_raw("s.T", [Filter("id", "=", ["x"])], [Change("INCR", "rank", 2)])
 
     assert strict.get_raw("s.T", ["x"])[0].properties["rank"] == 1
+
+
+CHOICES = """
+schema: c
+tables:
+  T:
+    strict: true
+    columns:
+      tags: {type: Set, options: {subtype: Text, choices: [x, y]}}
+      list: {type: List, options: {subtype: Int, choices: [1, 2]}}
+      map: {type: Map, options: {subtype: Int, choices: [1, 2]}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("fits", "unfit", "reason"),
+    [
+        ({"tags": {"x"}}, {"tags": {"z"}}, "'z' is not one of 'x', 'y'"),
+        ({"list": [2, 1, 2]}, {"list": [1, 3]}, "3 is not one of 1, 2"),
+        ({"map": {"a": 1}}, {"map": {"a": 5}}, "5 is not one of 1, 2"),
+    ],
+)
+def test_the_choices_of_a_container_are_those_of_its_elements(
+    store: Store, fits: dict[str, Any], unfit: dict[str, Any], reason: str
+) -> None:
+    store.entities.deploy(CHOICES)
+
+    store.entities.put_raw("c.T", [{"id": "a", **fits}])
+    with pytest.raises(BadValue, match=f"id 'a', column .*: {reason}"):
+        store.entities.put_raw("c.T", [{"id": "a", **unfit}])
+
+
+def test_a_set_is_shown_as_one_in_an_error(strict: StoreEntities) -> None:
+    with pytest.raises(BadValue, match=r"column kind: \{1\} is not of type Text"):
+        strict.put_raw("s.T", [{**GOOD, "kind": {1}}])

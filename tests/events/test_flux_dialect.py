@@ -157,6 +157,47 @@ def test_the_same_score_again_leaves_the_place(store: Store) -> None:
     assert values(store, "k") == ["b", "a"]
 
 
+@pytest.mark.parametrize("many", [2, 40, 300])
+def test_the_same_score_again_leaves_the_place_in_a_set_of_any_size(
+    store: Store, many: int
+) -> None:
+    deploy(store, {"e": [handler()]})
+    for number in range(many):
+        send(store, "e", 7, v=f"m{number}")
+
+    send(store, "e", 7, v="m0")
+
+    assert store.events.members("k", limit=many).members[-1].value == "m0"
+
+
+@pytest.mark.parametrize("many", [2, 40, 300])
+def test_an_add_without_a_score_comes_last_even_in_one_transaction(store: Store, many: int) -> None:
+    deploy(store, {"e": [handler()]})
+    added = [f"m{number}" for number in range(many)]
+
+    store.events.send_many(
+        [{"name": "e", "attributes": {"v": value}} for value in [*added, "m0"]], "f"
+    )
+
+    found = [member.value for member in store.events.members("k", limit=many).members]
+    assert found == ["m0", *reversed(added[1:])]
+
+
+@pytest.mark.parametrize("many", [1, 40, 300])
+@pytest.mark.parametrize("score", [None, 2_000_000_000])
+def test_an_add_moves_a_member_back_from_the_future(
+    store: Store, many: int, score: int | None
+) -> None:
+    deploy(store, {"e": [handler()]})
+    for number in range(many):
+        send(store, "e", 2_100_000_000 + number, v=f"m{number}")
+
+    send(store, "e", score, v="m0")
+
+    assert store.events.members("k", limit=many).members[-1].value == "m0"
+    assert store.events.size("k") == many
+
+
 def test_a_set_and_a_board_are_at_one_key(store: Store) -> None:
     deploy(store, {"e": [handler(), {"targets": ["['k']"], "count_frequency": "v"}]})
 

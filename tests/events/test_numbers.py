@@ -296,3 +296,32 @@ def test_digits_with_underscores_are_no_number(store: Store, send: Send) -> None
     reply = send("e", n="1_000")
 
     assert [each.error for each in reply.skipped] == ["expected a number, not '1_000'"]
+
+
+def test_sums_and_numbers_beyond_64_bits_are_floats(store: Store, send: Send) -> None:
+    store.events.deploy({"e": [{"targets": ["['n']"], "aggregate": "n"}]})
+
+    for _ in range(10):
+        send("e", n=2**63 - 1)
+    send("e", n=10**25)
+    send("e", n=-(10**25))
+
+    found = store.events.aggregate("n", percentiles=[])
+    assert (found.count, found.sum, found.max) == (12, 10.0 * 2**63, 1e25)
+
+
+def test_a_sum_that_has_been_beyond_64_bits_stays_exact(store: Store, send: Send) -> None:
+    store.events.deploy({"e": [{"targets": ["['n']"], "aggregate": "n"}]})
+
+    for number in (2**62, 2**62, 3, -(2**62), -(2**62)):
+        send("e", n=number)
+
+    assert store.events.aggregate("n").sum == 3
+
+
+def test_numbers_of_several_keys_have_a_sum_beyond_64_bits(store: Store, send: Send) -> None:
+    store.events.deploy({"e": [{"targets": ["[k]"], "aggregate": "n"}]})
+    for key in "abc":
+        send("e", k=key, n=2**63 - 1)
+
+    assert store.events.aggregate(["a", "b", "c"]).sum == 3.0 * 2**63

@@ -36,6 +36,7 @@ from holdfast.entities.puts import check_version, put
 from holdfast.entities.query_checks import check_filters, check_paging, check_queries
 from holdfast.entities.records import Stored
 from holdfast.entities.schema import Schema
+from holdfast.entities.schema_records import check_records
 from holdfast.entities.selections import FoundEntities
 from holdfast.entities.table_access import TableAccess, access_to
 from holdfast.entities.updates import check_changes, takes_long, update_entity
@@ -302,10 +303,11 @@ class Entities(StoredModelCalls):
     def apply(self, schema: Schema, *, prune: bool = False, force: bool = False) -> Plan:
         """Deploys the tables of `schema` and returns what changed; indexes are built later.
 
-        Tables that it does not mention stay. With `prune` they are removed if they are empty, or
-        with `force` in any case.
+        The schema is checked as a file is. Tables that it does not mention stay. With `prune` they
+        are removed if they are empty, or with `force` in any case.
         Reads 1 key per table, writes 1, and 2 for each index that is to be built or cleared.
         """
+        check_records(schema)
         return deploys.deploy(self._tx, schema, prune=prune, force=force)
 
     @operation(role="admin")

@@ -8,7 +8,7 @@ import msgspec
 from holdfast.binding import Runner, per_call
 from holdfast.declarations import operation
 from holdfast.engine.contract import Subscription
-from holdfast.entities import repairs
+from holdfast.entities import deploys, repairs
 from holdfast.entities.index_builds import pending_work, work_step
 from holdfast.entities.layer import Entities
 from holdfast.entities.mapper import StoredModelCalls
@@ -22,6 +22,7 @@ from holdfast.entities.messages import (
 from holdfast.entities.plan import Plan
 from holdfast.entities.repairs import Repaired
 from holdfast.entities.schema import Schema
+from holdfast.entities.schema_records import check_records
 from holdfast.entities.table_access import access_to
 from holdfast.error_text import counted, shown
 from holdfast.errors import BadDump, InvalidEntitySchema
@@ -74,9 +75,11 @@ class StoreEntities(_PerCall):
         for given in schemas:
             if not isinstance(given, (Schema, str, bytes)):
                 raise InvalidEntitySchema(f"a schema must be YAML or a Schema, not {shown(given)}")
+            if isinstance(given, Schema):
+                check_records(given)
         parsed = [s if isinstance(s, Schema) else parse_schema(s) for s in schemas]
         plans = self._runner.transact(
-            lambda tx: [Entities(tx).apply(s, prune=prune, force=force) for s in parsed]
+            lambda tx: [deploys.deploy(tx, s, prune=prune, force=force) for s in parsed]
         )
         if wait:
             self.build()

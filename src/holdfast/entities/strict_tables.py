@@ -12,7 +12,7 @@ from holdfast.entities.order import entry_part
 from holdfast.entities.schema import Column
 from holdfast.entities.table_access import TableAccess
 from holdfast.entities.types import COLUMN_KINDS
-from holdfast.entities.values import elements_of, to_kept
+from holdfast.entities.values import elements_of, from_kept, to_kept
 from holdfast.errors import BadValue
 
 
@@ -62,8 +62,10 @@ def _problem(column: Column, value: Any) -> str:
         length = len(inner) if inner is not None else len(value) if _has_length(value) else 0
         if length > column.max_len:
             return f"its length is {length}, at most {column.max_len} is allowed"
-    if column.choices and not _is_choice(column.choices, value):
-        return f"{_brief(value)} is not one of {', '.join(map(repr, column.choices))}"
+    if column.choices:
+        for item in [value] if inner is None else inner:
+            if not _is_choice(column.choices, item):
+                return f"{_brief(item)} is not one of {', '.join(map(repr, column.choices))}"
     if column.must_match and type(value) is str:
         return _mismatch(column.must_match, value)
     return ""
@@ -103,5 +105,5 @@ def _pattern(expression: str) -> LinearPattern:
 
 
 def _brief(value: Any) -> str:
-    text = repr(value)
+    text = repr(from_kept(value))
     return text if len(text) <= 40 else text[:37] + "..."

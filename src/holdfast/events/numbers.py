@@ -1,8 +1,8 @@
 """Numbers of a key: count, sum, extremes, the last one, and percentiles.
 
 Percentiles come from a histogram whose buckets grow by 2 %, so a percentile is within 1 % of a
-value that was added. Integers add up exactly; a sum of floats is compensated for rounding errors
-(Neumaier), so that a million small amounts do not drift.
+value that was added. Integers add up exactly, as far as 64 bits reach; a sum of floats is
+compensated for rounding errors (Neumaier), so that a million small amounts do not drift.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -32,6 +32,7 @@ __all__ = [
 NUMBERS_KIND: Final = "events.numbers"  # the numbers of a key expire
 
 _GROWTH: Final = log(1.02)
+_LARGEST: Final = 2**63 - 1  # of an integer that every client can read
 _MIDDLE: Final = 2 / 2.02  # of a bucket, from its upper end
 
 
@@ -70,11 +71,12 @@ class Numbers(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     def _add_to_sum(self, number: int | float) -> None:
         total = self.sum + number
-        if isinstance(total, float):
-            larger, smaller = (
-                (self.sum, number) if abs(self.sum) >= abs(number) else (number, self.sum)
-            )
-            self.lost += (larger - total) + smaller
+        if isinstance(total, int):
+            self.sum = _storable(total)
+            self.lost += total - int(self.sum)
+            return
+        larger, smaller = (self.sum, number) if abs(self.sum) >= abs(number) else (number, self.sum)
+        self.lost += (larger - total) + smaller
         self.sum = total
 
     def merge(self, other: "Numbers") -> None:
@@ -138,7 +140,14 @@ def parse_number(text: bytes) -> int | float | None:
             number = float(text)
         except ValueError:
             return None
-    return number if isfinite(number) and abs(number) <= MAX_NUMBER_MAGNITUDE else None
+    if not isfinite(number) or abs(number) > MAX_NUMBER_MAGNITUDE:
+        return None
+    return _storable(number)
+
+
+def _storable(number: int | float) -> int | float:
+    """Returns the number, an integer of more than 64 bits as the nearest float: none is stored."""
+    return number if -_LARGEST <= number <= _LARGEST else float(number)
 
 
 def write(

@@ -21,6 +21,7 @@ from holdfast.events.codec import (
     MIXED,
     PARTIAL,
     ROWS,
+    SCORED,
     TIME_BYTES,
     UNBOUNDED,
     KeyRecord,
@@ -65,8 +66,13 @@ def add(
     gross: int,
     counted: bool,
     takes_older: bool = False,
+    keeps_equal: bool = False,
 ) -> None:
-    """Adds `value` to the front of each set, and evicts members beyond `bound`."""
+    """Adds `value` to the front of each set, and evicts members beyond `bound`.
+
+    A present value is moved to a newer time. `takes_older` moves it to an older one, too;
+    `keeps_equal` leaves it at its place among values of the same time.
+    """
     time, entry, digest = value.time, value.entry, value.digest
     # The usual case: a new value, newer than all others, and neither head nor digests are full.
     fast_bound = bound if counted and not takes_older else None
@@ -89,7 +95,16 @@ def add(
             record.gross += gross
             record.dirty = True
         else:
-            _add(cache, record, value, bound, gross, counted=counted, takes_older=takes_older)
+            _add(
+                cache,
+                record,
+                value,
+                bound,
+                gross,
+                counted=counted,
+                takes_older=takes_older,
+                keeps_equal=keeps_equal,
+            )
             record.update_fast_bound()
 
 
@@ -102,16 +117,23 @@ def _add(
     *,
     counted: bool,
     takes_older: bool,
+    keeps_equal: bool,
 ) -> None:
     record.dirty = True
     record.gross += gross
     if record.bound != bound:
         _change_bound(cache, record, bound)
-    if takes_older and record.bundles and value.at < cache.now_ms and not record.flags & ROWS:
-        _take_from_archive(cache, record, value)  # after which a set of many members has rows
+    stays = False
+    # Without scores, no member is newer than one that is added now.
+    if takes_older and record.bundles and (keeps_equal or record.flags & SCORED):
+        stays = not record.flags & ROWS and _stays_in_archive(
+            cache, record, value, keeps_equal=keeps_equal
+        )
     flags = record.flags
     if flags & ROWS:
-        _add_row(cache, record, value, counted=counted, takes_older=takes_older)
+        _add_row(
+            cache, record, value, counted=counted, takes_older=takes_older, keeps_equal=keeps_equal
+        )
         return
     head = record.head
     found = head.find(value.pattern)
@@ -120,15 +142,16 @@ def _add(
             record.digests += value.digest
         else:
             record.flags = flags | MIXED | PARTIAL
-        in_order = value.time >= head[:TIME_BYTES]
-        record.head = value.entry + head if in_order else _inserted(head, value)
-        record.size += 1
+        if not stays:
+            in_order = value.time >= head[:TIME_BYTES]
+            record.head = value.entry + head if in_order else _inserted(head, value)
+            record.size += 1
         if record.size > bound:
             _cut_head(record)
     else:
         if counted and flags & MIXED:
             record.digests += value.digest
-        _move(record, value, found, takes_older=takes_older)
+        _move(record, value, found, takes_older=takes_older, keeps_equal=keeps_equal)
     if record.size > HEAD_MEMBERS or len(record.head) > HEAD_BYTES:
         _move_to_archive(cache, record)
     if len(record.digests) > distinct_counters.PENDING_BYTES:
@@ -149,28 +172,35 @@ def remove(cache: RecordWriter, record: KeyRecord, raw: bytes) -> bool:
     return True
 
 
-def _take_from_archive(cache: RecordWriter, record: KeyRecord, value: Value) -> None:
-    """Removes a member that is newer than `value` and not in the head."""
+def _stays_in_archive(
+    cache: RecordWriter, record: KeyRecord, value: Value, *, keeps_equal: bool
+) -> bool:
+    """Returns whether the value keeps its place; removes a member of it that is newer."""
     entries = _entries(cache, record)
-    kept = [entry for entry in entries if entry[_VALUE:] != value.pattern[1:-1]]
-    newer = [entry for entry in entries if entry[_VALUE:] == value.pattern[1:-1]]
-    if newer and newer[0][:TIME_BYTES] > value.time:
-        _repack(cache, record, kept)
+    same = value.pattern[1:-1]
+    time = next((entry[:TIME_BYTES] for entry in entries if entry[_VALUE:] == same), b"")
+    if time > value.time:
+        _repack(cache, record, [entry for entry in entries if entry[_VALUE:] != same])
+    return keeps_equal and time == value.time
 
 
-def _move(record: KeyRecord, value: Value, found: int, *, takes_older: bool) -> None:
+def _move(
+    record: KeyRecord, value: Value, found: int, *, takes_older: bool, keeps_equal: bool
+) -> None:
     """Moves a member of the head to the place of its new time."""
     head = record.head
     begin = found - TIME_BYTES
-    time = head[begin:found]
-    if (
-        value.time > time
-        or (takes_older and value.time < time)
-        or (value.time == time and not takes_older)
+    if not _keeps_place(
+        head[begin:found], value.time, takes_older=takes_older, keeps_equal=keeps_equal
     ):
         rest = head[:begin] + head[found + len(value.pattern) :]
         in_order = value.time >= rest[:TIME_BYTES]
         record.head = value.entry + rest if in_order else _inserted(rest, value)
+
+
+def _keeps_place(time: bytes, new: bytes, *, takes_older: bool, keeps_equal: bool) -> bool:
+    """Returns whether a member keeps its place when it is added with a new time."""
+    return keeps_equal if time == new else time > new and not takes_older
 
 
 def _inserted(head: bytes, value: Value) -> bytes:
@@ -259,7 +289,13 @@ def _unpack_to_rows(cache: RecordWriter, record: KeyRecord, entries: list[bytes]
 
 
 def _add_row(
-    cache: RecordWriter, record: KeyRecord, value: Value, *, counted: bool, takes_older: bool
+    cache: RecordWriter,
+    record: KeyRecord,
+    value: Value,
+    *,
+    counted: bool,
+    takes_older: bool,
+    keeps_equal: bool,
 ) -> None:
     prefix = cache.keys.generation(record.generation)
     by_value = prefix + VALUES + value_part(value.raw)
@@ -274,7 +310,12 @@ def _add_row(
         record.size += 1
         if not counted:
             record.flags |= MIXED | PARTIAL
-    elif _keeps_place(int.from_bytes(old[:TIME_BYTES], "big"), value.at, takes_older=takes_older):
+    elif _keeps_place(
+        old[:TIME_BYTES],
+        place(value.at, 0)[:TIME_BYTES],
+        takes_older=takes_older,
+        keeps_equal=keeps_equal,
+    ):
         return
     else:
         cache.delete(prefix + PLACES + old)
@@ -287,11 +328,6 @@ def _add_row(
         del cache.first_places[places]
     if record.size > record.bound:
         _evict_rows(cache, record)
-
-
-def _keeps_place(at: int, new: int, *, takes_older: bool) -> bool:
-    """Returns whether a member of time `at` keeps its place when it is added with time `new`."""
-    return at == new if takes_older else at > new
 
 
 def _evict_rows(cache: RecordWriter, record: KeyRecord) -> None:

@@ -107,6 +107,7 @@ class KeyWrites:
                     gross=gross,
                     counted=counted,
                     takes_older=options.takes_older,
+                    keeps_equal=options.takes_older and self._score is not None,
                 )
             if options.windowed:
                 self._count_times(records, value, gross=bool(gross), counted=counted)
