@@ -437,6 +437,7 @@ JOBS_PER_STEP: Final = 250  # jobs that one transaction of a long operation chan
 # others, `JOBS_PER_STEP` at a time
 DEPENDENTS_RELEASED_AT_ONCE: Final = 1_000
 MAX_DEPENDENCY_WALK: Final = 100_000  # jobs examined when looking for a cycle of dependencies
+MAX_CRON_CHARS: Final = 1_024  # of a cron expression; one that lists every number has 560
 MAX_CRON_YEARS: Final = 8  # how far ahead cron looks: 29 February can be 8 years away
 
 
