@@ -443,6 +443,7 @@ MAX_DUE_COMPARED: Final = 10_000
 # others, `JOBS_PER_STEP` at a time
 DEPENDENTS_RELEASED_AT_ONCE: Final = 1_000
 MAX_DEPENDENCY_WALK: Final = 100_000  # jobs examined when looking for a cycle of dependencies
+MAX_CRON_CHARS: Final = 1_024  # of a cron expression; one that lists every number has 560
 MAX_CRON_YEARS: Final = 8  # how far ahead cron looks: 29 February can be 8 years away
 MAX_CRON_BACKLOG: Final = 1_000  # missed runs that a pop looks for, one by one: about 50 ms
 # of a recurring job. Adding a much shorter one to a time in seconds would not change it.

@@ -6,6 +6,7 @@ from urllib.parse import quote
 
 import pytest
 
+from holdfast.client.client import Client
 from holdfast.dashboard.sessions import _cookies
 from holdfast.limits import MAX_BYTES_BEFORE_LOGIN, MAX_HEAD_BYTES
 from tests.dashboard.visitor import Visitor
@@ -80,6 +81,49 @@ def test_a_stranger_sends_no_long_form_and_a_user_does(guarded: Server) -> None:
     assert refused.status == 413
     assert taken.status == 303
     assert guest.cookies["holdfast_theme"] == "dark"
+
+
+@pytest.mark.parametrize("number", ["²", "9" * 5_000, "0" * 5_000, "-1", "nan"])
+@pytest.mark.parametrize("page", ["failures?offset=", "queues/q?day=", "entities/a.T?order=c&cursor="])
+def test_a_page_takes_what_is_no_number_for_none(
+    client: Client, visitor: Visitor, page: str, number: str
+) -> None:
+    assert visitor.read(f"/ui/hostile/{page}{quote(number)}").status in (200, 404)
+
+
+@pytest.mark.parametrize(
+    ("action", "field", "value"),
+    [
+        ("throttles/set", "maximum", "nan"),
+        ("throttles/set", "maximum", "1e999"),
+        ("entities/a.T/put", "version", "²"),
+        ("entities/a.T/put", "version", "9" * 5_000),
+    ],
+)
+def test_a_form_with_an_impossible_number_is_refused(
+    visitor: Visitor, action: str, field: str, value: str
+) -> None:
+    visitor.get("/ui/default/")
+
+    reply = visitor.post(f"/ui/default/{action}", name="t", properties="{}", **{field: value})
+
+    assert reply.status == 400
+
+
+@pytest.mark.parametrize(
+    "to",
+    ["//evil.example", "http://evil.example", "javascript:alert(1)", "/ui/\r\nX-Sent: yes", "/ui/é"],
+)
+@pytest.mark.parametrize("action", ["queues/q/pause", "schedules/r/pause", "schedules/r/resume"])
+def test_an_action_leads_to_no_other_site(visitor: Visitor, action: str, to: str) -> None:
+    visitor.get("/ui/default/")
+    assert visitor.server.call("jobs.recur", id="r", queue="q", interval=60).status == 200
+
+    reply = visitor.post(f"/ui/default/{action}", to=to)
+
+    assert reply.status == 303
+    assert reply.headers["location"].startswith(f"/ui/default/{action.partition('/')[0]}")
+    assert "x-sent" not in reply.headers
 
 
 @pytest.mark.parametrize("body", [b"token=\xff", b"a=b&" * 400_000])

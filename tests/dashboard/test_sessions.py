@@ -1,5 +1,6 @@
-"""The signed cookie of a session: it ends in time, whatever the clock was when it was made."""
+"""The signed cookie of a session: it ends in time, and nobody but the server can make one."""
 
+import hmac
 import time
 
 import pytest
@@ -8,7 +9,7 @@ from holdfast.dashboard.sessions import Ticket, _read_ticket, _signed
 from holdfast.limits import SESSION_SECONDS
 from holdfast.server.auth import Authenticator
 from holdfast.store import Store
-from holdfast.users import add_user, parse_grants
+from holdfast.users import add_user, parse_grants, renew_token
 
 
 @pytest.mark.parametrize(
@@ -32,3 +33,16 @@ def test_a_session_never_lasts_longer_than_its_time(
     found = _read_ticket(authenticator, _signed(ticket, key))
 
     assert found == (ticket if is_accepted else None)
+
+
+def test_nobody_can_make_a_session_of_a_user_without_password_and_token(store: Store) -> None:
+    add_user(store.engine, "ann", None, parse_grants(["admin"]))
+    renew_token(store.engine, "ann", revoke=True)
+    authenticator = Authenticator(store.engine)
+    nothing = b"%b %b %b" % (b"", b"", b"")
+    ticket = Ticket("ann", int(time.time()) + 60, "nonce")
+    forged = _signed(ticket, hmac.digest(b"holdfast session", nothing, "sha256"))
+
+    found = _read_ticket(authenticator, forged)
+
+    assert found is None

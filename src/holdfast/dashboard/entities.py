@@ -109,7 +109,7 @@ class _EntityPage:
         filters = as_filters(table, typed)
         if not filters and cursor and not by_index:
             filters = [{"property": "id", "op": ">", "values": [cursor]}]
-        skipped = int(cursor) if by_index and cursor.isdecimal() else 0
+        skipped = request.count("cursor") if by_index else 0
         found = await request.call(
             "entities.select",
             table=request.names["table"],

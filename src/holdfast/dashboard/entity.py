@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from holdfast.dashboard.entities import table_of
-from holdfast.dashboard.page_request import PageRequest
+from holdfast.dashboard.page_request import PageRequest, is_count
 from holdfast.dashboard.pages import action, page
 from holdfast.errors import BadInput, NotFound
 from holdfast.operations import find
@@ -67,7 +67,9 @@ async def put(request: PageRequest) -> HttpResponse:
     entity: dict[str, Any] = {"properties": properties}
     if id:
         entity["id"] = id
-    if version.isdecimal():
+    if version and not is_count(version):
+        raise BadInput(f"the version must be a whole number, not {version!r:.40}")
+    if version:
         entity["if_version"] = int(version)
     [id] = await request.call("entities.put", table=name, entities=[entity], mode="replace")
     return request.redirect(request.link("entities", name, "ids", id), f"Put {id}.")

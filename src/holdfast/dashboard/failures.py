@@ -25,9 +25,7 @@ class FailureGroup(NamedTuple):
 async def failures(request: PageRequest) -> HttpResponse:
     """Shows the groups with most failed jobs first, a page at a time."""
     groups = await request.call("jobs.failed")
-    offset = (
-        int(request.parameter("offset", "0")) if request.parameter("offset", "0").isdigit() else 0
-    )
+    offset = request.count("offset")
     ordered = sorted(groups.items(), key=lambda each: (-each[1], each[0]))
     shown = [
         await _group(request, name, number)

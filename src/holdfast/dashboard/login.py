@@ -1,6 +1,7 @@
 """Pages that belong to no space: login, logout, and the choice between light and dark."""
 
 from holdfast.dashboard import templates
+from holdfast.dashboard.page_request import is_page
 from holdfast.dashboard.sessions import THEMES, LoginSession
 from holdfast.errors import HoldfastError, NotAuthenticated, TooManyLogins
 from holdfast.server.auth import Identity
@@ -72,9 +73,7 @@ def _redirect(to: str, cookie: str) -> HttpResponse:
 
 def _inside(request: HttpRequest, to: str) -> str:
     """Returns `to` if it is a page of this dashboard, otherwise its start page."""
-    start = f"{request.root}/ui/"
-    is_plain = to.isprintable() and to.isascii() and "\\" not in to
-    return to if is_plain and to.startswith(start) else start
+    return to if is_page(request, to) else f"{request.root}/ui/"
 
 
 def _too_many(wait: float) -> TooManyLogins:

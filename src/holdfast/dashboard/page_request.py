@@ -33,6 +33,7 @@ from holdfast.server.http_exchange import HttpRequest, HttpResponse
 from holdfast.users import EVERYTHING
 
 _HTML = "text/html; charset=utf-8"
+_MOST_DIGITS = 18  # below 2^63
 
 
 class RecordedCall(NamedTuple):
@@ -111,6 +112,11 @@ class PageRequest:
         """Returns a parameter of the query: a filter, a tab, a cursor."""
         return self.http.parameters.get(name, default)
 
+    def count(self, name: str) -> int:
+        """Returns a parameter that is a whole number; 0 if it is anything else."""
+        text = self.parameter(name)
+        return int(text) if is_count(text) else 0
+
     async def read_form(self, most_bytes: int = MAX_FORM_BYTES) -> None:
         """Reads the fields of a form that was sent; a long one in a thread."""
         body = await self.http.body(most_bytes)
@@ -161,6 +167,11 @@ class PageRequest:
         query = {name: value for name, value in query.items() if value not in (None, "")}
         path = self.http.root + self.http.raw_path.decode("latin-1")
         return f"{path}?{urlencode(query, errors='surrogateescape')}" if query else path
+
+    def origin(self, default: str) -> str:
+        """Returns the page that sent the form, if the form names one of this dashboard."""
+        to = self.form.get("to", "")
+        return to if is_page(self.http, to) else default
 
     # --- answers ---------------------------------------------------------------------------------
 
@@ -232,6 +243,21 @@ def _needed(arguments: type[msgspec.Struct]) -> frozenset[str]:
     """Returns the required arguments of an operation."""
     fields = msgspec.structs.fields(arguments)
     return frozenset(field.encode_name for field in fields if field.required)
+
+
+def is_page(request: HttpRequest, to: str) -> bool:
+    """Returns whether `to` is a page of this dashboard; a form leads nowhere else."""
+    is_plain = to.isprintable() and to.isascii() and "\\" not in to
+    return is_plain and to.startswith(f"{request.root}/ui/")
+
+
+def is_count(text: str) -> bool:
+    """Returns whether a text is a whole number of a sensible length.
+
+    >>> is_count("10"), is_count("-1"), is_count("²"), is_count("9" * 5_000)
+    (True, False, False, False)
+    """
+    return text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
 
 
 def number_of(name: str, text: str) -> float | None:

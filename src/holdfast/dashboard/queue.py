@@ -34,7 +34,7 @@ async def queue(request: PageRequest) -> HttpResponse:
             "jobs.search", search=search, cursor=request.parameter("cursor") or None,
             count=JOBS_PER_PAGE,
         )  # fmt: skip
-    days_ago = int(request.parameter("day") or 0) if request.parameter("day").isdigit() else 0
+    days_ago = request.count("day")
     date = request.now - min(days_ago, 90) * _DAY
     stats = await request.call("jobs.stats", queue=name, date=date)
     outcomes = await request.call("jobs.stats_by", queue=name, by="all", since=date, until=date)

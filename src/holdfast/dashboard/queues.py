@@ -45,7 +45,7 @@ async def pause(request: PageRequest) -> HttpResponse:
     queue = request.names["queue"]
     stop = True if request.form.get("stop_running") else None
     await request.call("jobs.pause", queues=[queue], stop_running=stop)
-    return request.redirect(request.form.get("to") or request.link("queues"), f"Paused {queue}.")
+    return request.redirect(request.origin(request.link("queues")), f"Paused {queue}.")
 
 
 @action("queues/{queue}/resume")

@@ -72,9 +72,7 @@ async def pause(request: PageRequest) -> HttpResponse:
     """Pauses a schedule: it puts no jobs until it is resumed."""
     id = request.names["id"]
     await request.call("jobs.recur_pause", id=id)
-    return request.redirect(
-        request.form.get("to") or request.link("schedules", id), f"Paused {id}."
-    )
+    return request.redirect(request.origin(request.link("schedules", id)), f"Paused {id}.")
 
 
 @action("schedules/{id}/resume")
@@ -82,9 +80,7 @@ async def resume(request: PageRequest) -> HttpResponse:
     """Ends the pause of a schedule."""
     id = request.names["id"]
     await request.call("jobs.recur_resume", id=id)
-    return request.redirect(
-        request.form.get("to") or request.link("schedules", id), f"Resumed {id}."
-    )
+    return request.redirect(request.origin(request.link("schedules", id)), f"Resumed {id}.")
 
 
 @action("schedules/{id}/edit")

@@ -42,11 +42,11 @@ async def _list(request: PageRequest) -> HttpResponse:
 @action("throttles/set")
 async def set_(request: PageRequest) -> HttpResponse:
     """Sets the maximum of a throttle."""
-    name = request.form.get("name", "")
+    name, maximum = request.form.get("name", ""), request.form_number("maximum") or 0.0
     await request.call(
         "jobs.throttle_set",
         name=name,
-        maximum=int(request.form_number("maximum") or 0),
+        maximum=int(maximum) if maximum.is_integer() else maximum,
         ttl=request.form_number("ttl"),
     )
     return request.redirect(request.link("throttles", name=name), f"The throttle {name} is set.")

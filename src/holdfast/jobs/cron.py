@@ -17,7 +17,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from holdfast.bounded_cache import bounded_cache
 from holdfast.errors import BadArgument
-from holdfast.limits import MAX_CRON_YEARS
+from holdfast.limits import MAX_CRON_CHARS, MAX_CRON_YEARS
 
 _MONTHS: Final = [
     "jan",
@@ -63,6 +63,8 @@ class Cron:
     )
 
     def __init__(self, expression: str, zone: str) -> None:
+        if len(expression) > MAX_CRON_CHARS:
+            raise _bad(expression, f"{len(expression)} characters, at most {MAX_CRON_CHARS} fit")
         fields = _NAMED.get(expression.strip().lower(), expression).split()
         if len(fields) == 5:
             fields.insert(0, "0")
@@ -78,7 +80,7 @@ class Cron:
             self._zone = ZoneInfo(zone)
         except (ZoneInfoNotFoundError, ValueError, OSError):
             raise BadArgument(
-                f"the time zone {zone!r} is unknown", hint="Use a name such as Europe/Berlin."
+                f"the time zone {zone!r:.100} is unknown", hint="Use a name such as Europe/Berlin."
             ) from None
 
     def next_after(self, time: float) -> float:
@@ -203,6 +205,6 @@ def _number(expression: str, at: int, text: str) -> int:
 
 def _bad(expression: str, reason: str) -> BadArgument:
     return BadArgument(
-        f"{expression!r} is not a cron expression",
+        f"{expression!r:.200} is not a cron expression",
         hint=f"{reason[0].upper()}{reason[1:]}.",
     )

@@ -126,13 +126,13 @@ class Authenticator:
         return None if user is None or identity is EVERYONE else Identity(user.name, user.grants)
 
     def session_key(self, name: str) -> bytes | None:
-        """Returns the key that signs a user's browser sessions; None for an unknown name.
+        """Returns the key that signs a user's browser sessions; None for a user who can't log in.
 
         It is derived from the digests of password and token: when one of them changes, all sessions
-        end.
+        end. Without any, it would be a key that everyone can derive.
         """
         user = self._users.get(name)
-        if user is None:
+        if user is None or not user.can_log_in:
             return None
         digests = b"%b %b %b" % (user.salt, user.password, user.token)
         return hmac.digest(b"holdfast session", digests, "sha256")
