@@ -74,7 +74,7 @@ def list_jobs(
             )
             fields = ("name", *heads[1:])
             rows = [[getattr(each, field) for field in fields] for each in counts]
-            out.result({"queues": counts}, lambda: out.table(heads, rows))
+            out.result({"queues": counts}, lambda: out.table(heads, rows, empty="no queues"))
             return
         jobs = _jobs(opened.space, queue, state or "waiting", count, offset)
     if state == "failed":
