@@ -88,7 +88,7 @@ class HoldfastStorage(Storage, MovingWindowSupport, SlidingWindowCounterSupport)
         return self._windows.acquire_moving(key, limit, expiry, amount)
 
     def get_moving_window(self, key: str, limit: int, expiry: int) -> tuple[float, int]:
-        """Returns the begin of a moving window, and its count."""
+        """Returns the beginning of a moving window, and its count."""
         return self._windows.moving_window(key, limit, expiry)
 
     def acquire_sliding_window_entry(

@@ -267,3 +267,9 @@ def test_a_list_without_jobs_says_so_and_a_paused_queue_is_marked(
 
     assert (empty.out, empty.err) == ("", "no waiting jobs in emails; --state lists others\n")
     assert (heads.split()[-1], row.split()[-1]) == ("paused", "yes")
+
+
+def test_a_store_without_queues_says_so(command: Command, store: holdfast.Store) -> None:
+    found = command("jobs", "list")
+
+    assert (found.out, found.err) == ("", "no queues\n")

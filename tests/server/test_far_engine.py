@@ -28,7 +28,7 @@ SCHEMA = {
 
 
 @asynccontextmanager
-async def far_door() -> AsyncIterator[HttpApi]:
+async def far_server() -> AsyncIterator[HttpApi]:
     """A server on such an engine; it fails if the loop itself asks the engine for something."""
     backend = MemoryBackend()
     engine = RemoteEngine(backend, clock=time.time)
@@ -96,7 +96,7 @@ async def ask(server: HttpApi, method: str, target: str, body: bytes = b"") -> t
 )
 def test_a_page_reads_in_a_thread(method: str, target: str, body: bytes) -> None:
     async def run() -> int:
-        async with far_door() as server:
+        async with far_server() as server:
             await ask(server, "POST", "/default/jobs/put", b'{"queue":"other","id":"waiting"}')
             return (await ask(server, method, target, body))[0]
 
@@ -108,7 +108,7 @@ def test_a_page_reads_in_a_thread(method: str, target: str, body: bytes) -> None
 )
 def test_a_command_reads_in_a_thread(words: wire.Command) -> None:
     async def run() -> bytes:
-        async with far_door() as server:
+        async with far_server() as server:
             session = RespSession(server.dispatcher, lambda data: None)
             plan = plan_of(session, words)
             later = session.read_later(plan) if isinstance(plan, Read) else plan
@@ -135,7 +135,7 @@ def test_after_a_space_was_dropped_unheard_the_next_call_finds_the_new_one(
     method: str, target: str, body: bytes
 ) -> None:
     async def run() -> list[int]:
-        async with far_door() as server:
+        async with far_server() as server:
             dispatcher = server.dispatcher
             await ask(server, "POST", "/shop/jobs/put", b'{"queue":"q"}')
             held = dispatcher.known_space("shop")
@@ -156,7 +156,7 @@ def test_a_store_that_does_not_answer_is_soon_not_ready(monkeypatch: pytest.Monk
         await asyncio.Event().wait()
 
     async def run() -> tuple[int, bytes]:
-        async with far_door() as server:
+        async with far_server() as server:
             monkeypatch.setattr(server.dispatcher, "read", never)
             monkeypatch.setattr("holdfast.server.routes.READY_SECONDS", 0.001)
             return await ask(server, "GET", "/readyz")

@@ -13,7 +13,7 @@ from holdfast.cli import charts
 from holdfast.cli.event_keys import why_nothing
 from holdfast.cli.files import read_file, reading
 from holdfast.cli.location import Location, location_options
-from holdfast.cli.output import FOUND, Output, counted, moment
+from holdfast.cli.output import FOUND, Output, count_option, counted, moment
 from holdfast.cli.root_group import CommandGroup
 
 if TYPE_CHECKING:
@@ -159,14 +159,7 @@ def explain(location: Location, out: Output, file: str) -> None:
 
 @command.command("keys")
 @click.argument("prefix", default="")
-@click.option(
-    "--count",
-    type=click.IntRange(1, 1_000),
-    default=100,
-    show_default=True,
-    metavar="N",
-    help="How many to show.",
-)
+@count_option(100, most=1_000)
 @_AFTER_KEY
 @location_options
 def keys(location: Location, out: Output, prefix: str, count: int, after: str | None) -> None:
@@ -183,14 +176,7 @@ def keys(location: Location, out: Output, prefix: str, count: int, after: str | 
 
 @command.command("sizes")
 @click.argument("prefix", default="")
-@click.option(
-    "--count",
-    type=click.IntRange(1, 1_000),
-    default=25,
-    show_default=True,
-    metavar="N",
-    help="How many to show.",
-)
+@count_option(25, most=1_000)
 @_AFTER_KEY
 @location_options
 def sizes(location: Location, out: Output, prefix: str, count: int, after: str | None) -> None:
@@ -213,14 +199,7 @@ def sizes(location: Location, out: Output, prefix: str, count: int, after: str |
 
 @command.command("top")
 @click.argument("keys", metavar="KEY...", nargs=-1, required=True)
-@click.option(
-    "--count",
-    type=click.IntRange(min=1),
-    default=10,
-    show_default=True,
-    metavar="N",
-    help="How many to show.",
-)
+@count_option(10)
 @_LAST
 @location_options
 def top(
@@ -242,14 +221,7 @@ def top(
 
 @command.command("members")
 @click.argument("keys", metavar="KEY...", nargs=-1, required=True)
-@click.option(
-    "--count",
-    type=click.IntRange(1, 1_000),
-    default=25,
-    show_default=True,
-    metavar="N",
-    help="How many to show.",
-)
+@count_option(25, most=1_000)
 @click.option("--after", metavar="POSITION", help="Continue after the position printed last.")
 @_SINCE
 @click.option("--until", metavar="TIME", help="Only members added until this time.")

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from holdfast.cli.location import Location, location_options
-from holdfast.cli.output import CommandFailure, Output, counted, duration, moment
+from holdfast.cli.output import CommandFailure, Output, count_option, counted, duration, moment
 
 if TYPE_CHECKING:
     from holdfast.jobs import BulkAction, JobSearch
@@ -169,14 +169,7 @@ def recurring(location: Location, out: Output, queue: str | None) -> None:
 @click.option("--group", metavar="GROUP", help="Failed jobs of this failure group.")
 @click.option("--worker", metavar="NAME", help="Jobs that this worker holds.")
 @click.option("--text", help="Jobs with this text in their data.")
-@click.option(
-    "--count",
-    type=click.IntRange(min=1),
-    default=25,
-    show_default=True,
-    metavar="N",
-    help="How many to show at most.",
-)
+@count_option(25)
 @click.option(
     "--do", "action", type=click.Choice(_ACTIONS), help="Do this to every job that matches."
 )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from holdfast.cli.location import Location, location_options
-from holdfast.cli.output import Output
+from holdfast.cli.output import Output, count_option
 
 if TYPE_CHECKING:
     from holdfast.jobs import Spread, StatsRow
@@ -37,14 +37,7 @@ _COLUMNS = (
     metavar="N",
     help="How many days, including today (UTC).",
 )
-@click.option(
-    "--count",
-    type=click.IntRange(min=1),
-    default=100,
-    show_default=True,
-    metavar="N",
-    help="How many lines to show at most.",
-)
+@count_option(100, what="lines")
 @location_options
 def stats(
     location: Location,

@@ -7,7 +7,7 @@ import click
 
 from holdfast.cli import job_changes, job_import, job_stats
 from holdfast.cli.location import Location, location_options
-from holdfast.cli.output import CommandFailure, Output, age, counted, moment
+from holdfast.cli.output import CommandFailure, Output, age, count_option, counted, moment
 from holdfast.cli.root_group import CommandGroup
 from holdfast.limits import JOBS_PER_STEP
 
@@ -40,14 +40,7 @@ for each in (*job_changes.COMMANDS, *job_stats.COMMANDS, *job_import.COMMANDS):
     metavar="STATE",
     help=f"List jobs in this state: {', '.join(_STATES)}.  [default: waiting]",
 )
-@click.option(
-    "--count",
-    type=click.IntRange(min=1),
-    default=25,
-    show_default=True,
-    metavar="N",
-    help="How many to show at most.",
-)
+@count_option(25)
 @click.option(
     "--offset", type=click.IntRange(min=0), default=0, metavar="N", help="How many to skip."
 )
@@ -81,7 +74,7 @@ def list_jobs(
             )
             fields = ("name", *heads[1:])
             rows = [[getattr(each, field) for field in fields] for each in counts]
-            out.result({"queues": counts}, lambda: out.table(heads, rows))
+            out.result({"queues": counts}, lambda: out.table(heads, rows, empty="no queues"))
             return
         jobs = _jobs(opened.space, queue, state or "waiting", count, offset)
     if state == "failed":

@@ -9,7 +9,7 @@ import click
 
 from holdfast.cli import charts
 from holdfast.cli.location import Location, Opened, location_options
-from holdfast.cli.output import CommandFailure, Output, moment
+from holdfast.cli.output import CommandFailure, Output, count_option, moment
 from holdfast.cli.root_group import CommandGroup
 
 _SERIES_VALUES: Final = ("total", "last", "p50")  # of a counter, a gauge and a distribution
@@ -189,14 +189,7 @@ def series(
 @_global
 @_prefix
 @_latest
-@click.option(
-    "--count",
-    type=click.IntRange(min=1),
-    default=10,
-    show_default=True,
-    metavar="N",
-    help="How many to show.",
-)
+@count_option(10)
 @location_options
 def top(
     location: Location,

@@ -220,6 +220,18 @@ def json_option(command: F) -> F:
     )(command)
 
 
+def count_option(default: int, *, most: int | None = None, what: str = "") -> Callable[[F], F]:
+    """Returns the option `--count`: how many of `what` a list shows."""
+    return click.option(
+        "--count",
+        type=click.IntRange(1, most),
+        default=default,
+        show_default=True,
+        metavar="N",
+        help=f"How many {what} to show at most." if what else "How many to show at most.",
+    )
+
+
 def _json(value: Any) -> str:
     import msgspec
 

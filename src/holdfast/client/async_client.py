@@ -24,7 +24,7 @@ class AsyncClient(AsyncSpace):
         return AsyncSpace(self._pool, name)
 
     async def ping(self) -> None:
-        """Returns if the server answers."""
+        """Returns once the server has answered; raises `Unanswered` if it does not."""
         reply = await self._exchange(calls.PING, self.name, timeout=self._timeout, only_reads=True)
         if reply != b"PONG":
             raise calls.failure(reply)

@@ -124,8 +124,7 @@ class Call(Generic[T]):
 
     @cached_property
     def _encode(self) -> Encode:
-        layer, _, operation = self.name.partition(".")
-        return _encoder_for(layer, operation, self)
+        return _encoder_for(self.name.partition(".")[0], self)
 
     @cached_property
     def _decode(self) -> Callable[[bytes], T]:
@@ -153,13 +152,13 @@ class _Required:
     """Marks an argument that has no default."""
 
 
-def _encoder_for(layer: str, operation: str, call: Call[Any]) -> Encode:
+def _encoder_for(layer: str, call: Call[Any]) -> Encode:
     if layer in _LAYERS_OF_ANY_TYPE:
         return _exact_encoder(call)
     if layer == "metrics":
         return _metrics_encoder(call)
     if layer == "jobs":
-        return _jobs_encoder(operation, call)
+        return _jobs_encoder(call)
     return _events_encoder(call) if layer == "events" else _plain_encoder(call)
 
 
@@ -180,7 +179,7 @@ def _exact_encoder(call: Call[Any]) -> Encode:
     return lambda values: encode(replaced(given(values)))
 
 
-def _jobs_encoder(operation: str, call: Call[Any]) -> Encode:
+def _jobs_encoder(call: Call[Any]) -> Encode:
     """Returns an encoder that refuses data that JSON can't represent: a set would become a list."""
     from holdfast.jobs.arguments import check_json
 

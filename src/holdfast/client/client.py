@@ -160,7 +160,7 @@ class Client(ClientSpace):
         return ClientSpace(self._pool, name)
 
     def ping(self) -> None:
-        """Returns if the server answers."""
+        """Returns once the server has answered; raises `Unanswered` if it does not."""
         reply = self._exchange(calls.PING, self.name, timeout=self._timeout, only_reads=True)
         if reply != b"PONG":
             raise calls.failure(reply)

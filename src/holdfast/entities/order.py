@@ -11,8 +11,8 @@ A value is written as parts of `keys`, so that `keys.describe` can print an inde
     4, its beginning, digest            a Text longer than 256 bytes
     5, bytes, None                      Binary, and in the same way a longer one
 
-Rounding an integer to the nearest double never swaps two of them, so (double, rest) sorts exactly:
-2^53 comes before 2^53 + 1, and 3 equals 3.0."""
+Rounding an integer to the nearest double never swaps two of them, so (double, remainder) sorts
+exactly: 2^53 comes before 2^53 + 1, and 3 equals 3.0."""
 
 import struct
 from collections.abc import Callable

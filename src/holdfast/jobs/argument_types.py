@@ -117,20 +117,18 @@ def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
                 kind.always_fitting if kind.fits else None for _, kind in checks.in_order
             )
         if kwargs or len(args) > len(always_fitting):
-            _check(method, checks, args, kwargs)
+            _check(checks, args, kwargs)
         else:  # mostly names, whose types need no further check
             for value, types_ in zip(args, always_fitting, strict=False):
                 if types_ is not None and type(value) not in types_:
-                    _check(method, checks, args, kwargs)
+                    _check(checks, args, kwargs)
                     break
         return method(self, *args, **kwargs)
 
     return call
 
 
-def _check(
-    method: Callable[..., Any], checks: _Checks, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> None:
+def _check(checks: _Checks, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     in_order, by_name, star = checks
     for (name, (fits, _, always_fitting)), value in zip(in_order, args, strict=False):
         if fits is not None and type(value) not in always_fitting and not fits(value):

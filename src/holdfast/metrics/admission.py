@@ -35,7 +35,6 @@ def read_operations(plan: LimiterPlan, operations: Sequence[Any]) -> list[Checke
 def decide(
     reader: Reader,
     keys: Keys,
-    plan: LimiterPlan,
     asked: list[CheckedOperation],
     namespace: str,
     now: float,
@@ -109,7 +108,7 @@ def peek(
     keys, namespace, now = where
     timer = _timer(asked)
     check_specs(reader, keys, plan, asked)
-    allowed, grouped = decide(reader, keys, plan, asked, namespace, now, timer)
+    allowed, grouped = decide(reader, keys, asked, namespace, now, timer)
     return _batch_result(allowed, grouped)
 
 
@@ -125,7 +124,7 @@ def try_incr(
         return BatchResult(allowed=only.allowed, retry_after=only.retry_after, results=[only])
     timer = _timer(asked)
     store_specs(tx, keys, plan, asked, timer)
-    allowed, grouped = decide(tx, keys, plan, asked, namespace, now, timer)
+    allowed, grouped = decide(tx, keys, asked, namespace, now, timer)
     if allowed:
         try:
             for _, group in grouped:
@@ -142,7 +141,7 @@ def incr(tx: Transaction, plan: LimiterPlan, asked: list[CheckedOperation], wher
     timer = _timer(asked)
     store_specs(tx, keys, plan, asked, timer)
     if plan.algorithm not in WITH_BUCKETS:
-        for _, group in decide(tx, keys, plan, asked, namespace, now, timer)[1]:
+        for _, group in decide(tx, keys, asked, namespace, now, timer)[1]:
             group.charge(tx)
             timer.check()
         return

@@ -236,8 +236,8 @@ class Metrics(LimitOperations):
     ) -> Rate:
         """Returns total and rates of a counter: of the `latest` seconds, or from `start` to `end`.
 
-        The first sequence, in search order, that reaches back to the begin of the range serves it.
-        Reads 1 key for each bucket.
+        The first sequence, in search order, that reaches back to the beginning of the range serves
+        it. Reads 1 key for each bucket.
         """
         keys, namespace, now, spec = self._spec(metric, prefix, namespace, at)
         asked = time_range(now, latest, start, end)

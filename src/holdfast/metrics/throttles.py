@@ -1,4 +1,4 @@
-"""`throttle`: GCRA with the arguments and the reply of redis-state."""
+"""`throttle`: GCRA with the arguments and the reply of redis-cell."""
 
 import math
 from typing import Any
@@ -24,7 +24,7 @@ def throttle(
     period: Any,
     quantity: Any,
 ) -> list[int]:
-    """Returns the five integers of redis-state. Reads 1 key, writes 1."""
+    """Returns the five integers of redis-cell. Reads 1 key, writes 1."""
     _check("max_burst", max_burst, 0, MAX_LIMIT - 1)
     _check("count", count, 1, MAX_LIMIT)
     _check("period", period, 1, int(MAX_SECONDS))

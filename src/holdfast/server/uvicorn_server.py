@@ -450,13 +450,13 @@ def _head_too_large() -> HeadTooLarge:
 class HttpServer:
     """Listens for HTTP with uvicorn."""
 
-    def __init__(self, application: HttpApi, tls: CurrentContext | None = None) -> None:
-        self._door = application
+    def __init__(self, api: HttpApi, tls: CurrentContext | None = None) -> None:
+        self._api = api
         self._tls = tls
-        bounds = application.dispatcher.bounds
-        of_server = {"api": application, "dispatcher": application.dispatcher}
+        bounds = api.dispatcher.bounds
+        of_server = {"api": api, "dispatcher": api.dispatcher}
         config = uvicorn.Config(
-            application,
+            api,
             http=type("Protocol", (BoundedProtocol,), of_server),
             ws="none",
             lifespan="off",
@@ -481,7 +481,7 @@ class HttpServer:
             )
             return made
 
-        dispatcher = self._door.dispatcher
+        dispatcher = self._api.dispatcher
         server.servers = await listen([listening], protocol, self._tls, dispatcher)  # type: ignore[assignment]  # closed alike
         server.started = True
         self._ticking = asyncio.create_task(server.main_loop())
@@ -490,6 +490,6 @@ class HttpServer:
         """Accepts no more connections, and lets each running request finish."""
         self._server.should_exit = True
         await self._ticking
-        self._door.close()
-        self._door.dispatcher.back_pressure.shorten_time_limit()
+        self._api.close()
+        self._api.dispatcher.back_pressure.shorten_time_limit()
         await self._server.shutdown()

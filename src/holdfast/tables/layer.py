@@ -213,11 +213,12 @@ class Tables:
     ) -> DeleteResult:
         """Deletes all rows of a slice of the primary index, with their index entries.
 
-        If only the hash key is given, its static values are deleted too. Rows and index entries are
-        at most 200,000 together. `if_`, `if_match` and
-        `if_none_match` are those of `put`; a condition on a row needs its whole primary key. Reads
-        the table and 1 key for each row; deletes 1, and 1 for each index entry, and writes 3
-        counters.
+        If only the hash key is given, its static values are deleted too. Rows and index entries
+        are at most 200,000 together. `if_`, `if_match` and `if_none_match` are those of `put`; a
+        condition on a row needs its whole primary key.
+
+        Reads the table and 1 key for each row; deletes 1, and 1 for each index entry, and writes
+        3 counters.
         """
         plan = catalogue.find_to_write(self._tx, table)
         delete = deletes.prepare(

@@ -77,7 +77,7 @@ class RowWriter:
     def write_row(self, key: bytes, row: StoredRow, values: Values, old: StoredRow | None) -> None:
         """Writes `row`, replacing `old`, which is None if nothing was stored under the key."""
         if self.plan.current_indexes:
-            row = self._update_current_entries(key, row, values, old)
+            row = self._update_current_entries(key, row, values)
         self.tx.put(key, row.value)
         counts = self._counts
         if old is None:
@@ -227,9 +227,7 @@ class RowWriter:
             for index in self.plan.per_row_indexes:
                 self._replace_entry(index, values, row, None, None)
 
-    def _update_current_entries(
-        self, key: bytes, row: StoredRow, values: Values, old: StoredRow | None
-    ) -> StoredRow:
+    def _update_current_entries(self, key: bytes, row: StoredRow, values: Values) -> StoredRow:
         """Updates the entries of a record for a row that is about to be put, and returns the row in
         the form to store."""
         newest = self.newest(self.record_of(key), 1)

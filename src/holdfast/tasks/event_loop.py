@@ -25,7 +25,7 @@ class EventLoop:
         return self.submit(work).result()
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        """Starts `work` with the caller's context; canceling the future cancels it."""
+        """Starts `work` with the caller's context; cancelling the future cancels it."""
         loop = self._started()
         context = contextvars.copy_context()
         future: Future[T] = Future()

@@ -18,11 +18,11 @@ from holdfast.limits import MAX_PREFETCH, REMOTE_POLL_SECONDS
 from holdfast.tasks.prefetching import Prefetched
 from holdfast.tasks.slots import Finished, Slot
 
-__all__ = ["Fetcher", "QueueOrder", "Ready", "released", "strict"]
+__all__ = ["Fetcher", "QueueOrder", "Ready", "release_report", "strict"]
 
 _log: Final = logging.getLogger("holdfast.tasks")
 
-AWAY: Final = (StoreUnusable, Unanswered, ServerBusy)  # errors that pass by themselves
+TRANSIENT_ERRORS: Final = (StoreUnusable, Unanswered, ServerBusy)
 QueueOrder = Callable[[Sequence[str]], tuple[str, ...]]  # the queues in the order to ask them
 
 
@@ -137,7 +137,7 @@ class Fetcher:
         reports = self._take_finished()
         queues = self._queues() if take else ()
         handed_back = self.prefetched.take_late() if queues else self.prefetched.take_all()
-        reports += [released(job) for job in handed_back]
+        reports += [release_report(job) for job in handed_back]
         self._start_waiting(start)
         takes = self._takes(queues) if queues else []
         if not reports and not takes:
@@ -200,7 +200,7 @@ class Fetcher:
     def _reported(self, reports: list[Report], takes: list[Take]) -> Reported:
         try:
             reported: Reported = self._jobs.report(reports, takes=takes)
-        except AWAY:
+        except TRANSIENT_ERRORS:
             self._unsent = reports  # if repeated, what was done the first time is refused
             raise
         except Exception as error:
@@ -218,7 +218,7 @@ class Fetcher:
     def _report_alone(self, report: Report) -> None:
         try:
             self._jobs.report([report])
-        except AWAY:
+        except TRANSIENT_ERRORS:
             self._unsent.append(report)
         except Exception as error:
             _log.exception("the report of job %s was refused", report.id)
@@ -233,6 +233,6 @@ class Fetcher:
             self._jobs.report([failed])
 
 
-def released(job: Job) -> Report:
+def release_report(job: Job) -> Report:
     """Returns the report that hands a job back."""
     return Report(id=job.id, worker=job.worker, what="release", lock=job.lock)

@@ -9,14 +9,14 @@ from holdfast.errors import BadTask
 from holdfast.jobs.records import Tag
 from holdfast.tasks.backoff import Backoff, backoff_of, exponential
 
-__all__ = ["Defaults", "Given", "TaskOptions", "options_of"]
+__all__ = ["DecoratorOptions", "DefaultOptions", "TaskOptions", "options_of"]
 
 Unique: TypeAlias = bool | Callable[..., str]
 Errors: TypeAlias = tuple[type[BaseException], ...]
 DEFAULT_QUEUE: Final = "default"
 
 
-class Defaults(TypedDict, total=False):
+class DefaultOptions(TypedDict, total=False):
     """Options that a registry can set for all of its tasks, and a task for itself."""
 
     queue: str
@@ -35,8 +35,8 @@ class Defaults(TypedDict, total=False):
     max_concurrency: int
 
 
-class Given(Defaults, total=False):
-    """The options of `task`."""
+class DecoratorOptions(DefaultOptions, total=False):
+    """The options of `@tasks.task`: those that a registry can set, and the name."""
 
     name: str
 
@@ -60,15 +60,15 @@ class TaskOptions(msgspec.Struct, frozen=True, kw_only=True):
     max_concurrency: int = 0
 
 
-def options_of(defaults: Defaults, given: Defaults) -> TaskOptions:
+def options_of(defaults: DefaultOptions, given: DefaultOptions) -> TaskOptions:
     """Returns the options of a task; raises `BadTask` if one of them is invalid."""
     merged: dict[str, Any] = {**defaults, **given}
     merged.pop("name", None)
-    unknown = merged.keys() - Defaults.__annotations__.keys()
+    unknown = merged.keys() - DefaultOptions.__annotations__.keys()
     if unknown:
         raise BadTask(
             f"a task has no option {min(unknown)!r}",
-            hint=f"There are {', '.join(sorted(Given.__annotations__))}.",
+            hint=f"There are {', '.join(sorted(DecoratorOptions.__annotations__))}.",
         )
     for name in ("tags", "throttles"):
         if name in merged:

@@ -7,7 +7,7 @@ from typing import Any, TypeVar, Unpack
 
 from holdfast.errors import BadTask
 from holdfast.tasks.middleware import Middleware
-from holdfast.tasks.options import Defaults, Given, options_of
+from holdfast.tasks.options import DecoratorOptions, DefaultOptions, options_of
 from holdfast.tasks.schedules import Schedule, Scheduled, deploy
 from holdfast.tasks.task import Task
 from holdfast.tasks.task_decorator import TaskDecorator
@@ -32,7 +32,7 @@ class Tasks:
     of the same name has declared.
     """
 
-    def __init__(self, name: str = "tasks", **defaults: Unpack[Defaults]) -> None:
+    def __init__(self, name: str = "tasks", **defaults: Unpack[DefaultOptions]) -> None:
         self.name = name
         self._defaults = defaults
         self._own: dict[str, AnyTask] = {}
@@ -63,11 +63,11 @@ class Tasks:
         """
         return WorkflowDecorator(self._declare_workflow, {})
 
-    def _declare_workflow(self, function: Callable[..., Any], given: Given) -> AnyTask:
+    def _declare_workflow(self, function: Callable[..., Any], given: DecoratorOptions) -> AnyTask:
         return self._declare(function, given, Workflow)
 
     def _declare(
-        self, function: Callable[..., Any], given: Given, kind: type[AnyTask] = Task
+        self, function: Callable[..., Any], given: DecoratorOptions, kind: type[AnyTask] = Task
     ) -> AnyTask:
         if not callable(function):
             raise BadTask(f"a task must be a function, not {function!r:.100}")

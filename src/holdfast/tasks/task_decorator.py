@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias, TypeVar, Unpack, overload
 
 from holdfast.store import Tx
-from holdfast.tasks.options import Given
+from holdfast.tasks.options import DecoratorOptions
 from holdfast.tasks.run import Run
 from holdfast.tasks.task import Task
 
@@ -26,7 +26,9 @@ Coro: TypeAlias = Coroutine[Any, Any, R]
 class TaskDecorator:
     """`@tasks.task`, and with options `@tasks.task(retries=5)`."""
 
-    def __init__(self, declare: Callable[[Any, Given], Any], given: Given) -> None:
+    def __init__(
+        self, declare: Callable[[Any, DecoratorOptions], Any], given: DecoratorOptions
+    ) -> None:
         self._declare = declare
         self._given = given
 
@@ -81,7 +83,7 @@ class TaskDecorator:
     @overload
     def __call__(self, function: Callable[P, R], /) -> Task[P, R, P, R]: ...
     @overload
-    def __call__(self, /, **options: Unpack[Given]) -> "TaskDecorator": ...
+    def __call__(self, /, **options: Unpack[DecoratorOptions]) -> "TaskDecorator": ...
     def __call__(self, function: Any = None, /, **options: Any) -> Any:
         """Turns the function into a task, or returns the decorator with these options."""
         if function is None:

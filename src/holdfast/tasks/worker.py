@@ -24,7 +24,7 @@ from holdfast.limits import (
 from holdfast.tasks.announcements import Announcements
 from holdfast.tasks.async_slots import AsyncSlot
 from holdfast.tasks.execution import Attempt, Runtime
-from holdfast.tasks.fetching import Fetcher, QueueOrder, released, strict
+from holdfast.tasks.fetching import Fetcher, QueueOrder, release_report, strict
 from holdfast.tasks.heartbeats import Heartbeats, LockRenewal
 from holdfast.tasks.process_slots import ProcessSlot
 from holdfast.tasks.run_log import log_end
@@ -340,7 +340,7 @@ class Worker:
     def _hand_back(self) -> None:
         held = list(self._held.values())
         if held:
-            self._where.jobs.report([released(attempt.job) for _, attempt in held])
+            self._where.jobs.report([release_report(attempt.job) for _, attempt in held])
         for slot, attempt in held:
             self._heartbeats.remove(attempt.job)
             attempt.run.mark_lost("job_lost", "the worker was stopped, and its job handed back")

@@ -20,7 +20,7 @@ from holdfast.errors import UnknownJob
 from holdfast.jobs.records import Job
 from holdfast.jobs.steps import Signal, Step
 from holdfast.tasks.backoff import Backoff
-from holdfast.tasks.options import Given
+from holdfast.tasks.options import DecoratorOptions
 from holdfast.tasks.run import Run
 from holdfast.tasks.task import Task, TaskCall
 from holdfast.tasks.values import to_plain
@@ -117,7 +117,9 @@ class AsyncRun(Run):
 class WorkflowDecorator:
     """`@tasks.workflow`, and with options `@tasks.workflow(retries=10)`."""
 
-    def __init__(self, declare: Callable[[Any, Given], Any], given: Given) -> None:
+    def __init__(
+        self, declare: Callable[[Any, DecoratorOptions], Any], given: DecoratorOptions
+    ) -> None:
         self._declare = declare
         self._given = given
 
@@ -130,7 +132,7 @@ class WorkflowDecorator:
         self, function: Callable[Concatenate[Run, P], T], /
     ) -> Workflow[Concatenate[Run, P], T, P, T]: ...
     @overload
-    def __call__(self, /, **options: Unpack[Given]) -> "WorkflowDecorator": ...
+    def __call__(self, /, **options: Unpack[DecoratorOptions]) -> "WorkflowDecorator": ...
     def __call__(self, function: Any = None, /, **options: Any) -> Any:
         """Turns the function into a workflow, or returns the decorator with these options."""
         if function is None:

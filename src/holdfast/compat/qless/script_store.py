@@ -21,7 +21,7 @@ from holdfast.limits import MAX_QLESS_SCRIPT_BYTES
 
 __all__ = ["OPENER", "ScriptStore", "open_script_store", "read_script"]
 
-OPENER: Final = f"{__name__}:open_script_store"  # for `tasks.loading.Source`
+OPENER: Final = f"{__name__}:open_script_store"  # for `tasks.loading.WorkerSource`
 _UNCHECKED: Final = ("fail", "release")  # the script does not check that the caller holds the job
 
 

@@ -72,7 +72,7 @@ def parse(url: str) -> StoreAddress:
     if not store or any(sign in store for sign in "{}"):
         raise BadInput(f"{store!r} can't name a store", hint="Use a word without braces.")
     return StoreAddress(
-        hosts=tuple(_host(host, url) for host in hosts.split(",")),
+        hosts=tuple(_host(host) for host in hosts.split(",")),
         username=unquote(username) or None,
         password=unquote(password) or None,
         tls=SCHEMES[scheme.lower()],
@@ -87,7 +87,7 @@ def parse(url: str) -> StoreAddress:
     )
 
 
-def _host(text: str, url: str) -> Host:
+def _host(text: str) -> Host:
     name, colon, port = text.rpartition(":")
     if not colon or port.endswith("]"):  # no port, maybe an IPv6 address in brackets
         name, port = text, str(DEFAULT_PORT)
