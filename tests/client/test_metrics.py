@@ -1,22 +1,30 @@
 """Writers, readers and limiters of a client: what they hold is here, what they store is there."""
 
+import asyncio
+from contextlib import suppress
 from typing import Any
 
+import msgspec
 import pytest
 
+import holdfast
+from holdfast import wire
 from holdfast.errors import (
     BadLimit,
     LimitExceeded,
+    NoAnswer,
     OutcomeUnknown,
     SpecConflict,
     UnknownCondition,
 )
 from holdfast.metrics import GlobalEntityKey, LimitCondition, LocalEntityKey
+from holdfast.metrics.specs import normalize
 from tests.client.both_clients import connected
-from tests.client.scripted import CLOSE, scripted, well
+from tests.client.scripted import CLOSE, Behaviour, scripted, well
 
 SPECS = {"edits": {"sequences": [{"timeStep": 10, "expiry": 3600}]}, "load": {"type": "gauge"}}
 AT = 1_000_000.0
+DEADLINE = 60.0
 
 
 def test_a_writer_sends_what_it_holds_when_its_block_ends(client: Any) -> None:
@@ -91,20 +99,18 @@ def test_the_burst_of_a_bucket_travels_with_it(client: Any) -> None:
         client.metrics.limiter({"api": "1/minute burst 3"})
 
 
-def test_a_flush_whose_outcome_is_unknown_is_not_sent_again(mode: str) -> None:
-    import msgspec
-
-    from holdfast import wire
-    from holdfast.metrics.specs import normalize
-
+def answering(own: dict[bytes, bytes]) -> Behaviour:
+    """A server that knows `SPECS`, and answers some operations in its own way."""
     defined = wire.bulk(msgspec.msgpack.encode(normalize(SPECS)))  # type: ignore[arg-type]
+    answers = {b"METRICS.DEFINE": defined, **own}
+    return lambda command: answers.get(command[0]) or well(command)
 
-    def breaks(command: wire.Command) -> bytes:
-        if command[0] == b"METRICS.DEFINE":
-            return defined
-        return CLOSE if command[0] == b"METRICS.WRITE" else well(command)
 
-    with scripted(breaks) as server, connected(mode, server.url) as client:
+def test_a_flush_whose_outcome_is_unknown_is_not_sent_again(mode: str) -> None:
+    with (
+        scripted(answering({b"METRICS.WRITE": CLOSE})) as server,
+        connected(mode, server.url) as client,
+    ):
         writer = client.metrics.writer(SPECS)
         writer.incr("edits")
         with pytest.raises(OutcomeUnknown):
@@ -112,6 +118,89 @@ def test_a_flush_whose_outcome_is_unknown_is_not_sent_again(mode: str) -> None:
         writer.flush()
 
         assert server.count("METRICS.WRITE") == 1
+
+
+def test_a_flush_that_is_cancelled_is_sent_once_and_the_next_waits_for_it() -> None:
+    async def flush_twice(url: str) -> None:
+        async with holdfast.aio.connect(url) as client:
+            writer = await client.metrics.writer(SPECS)
+            writer.incr("edits")
+            with suppress(TimeoutError):
+                async with asyncio.timeout(0):
+                    await writer.flush()
+            await writer.flush()
+
+    stored = wire.bulk(msgspec.msgpack.encode({"written": 1}))
+    with scripted(answering({b"METRICS.WRITE": stored})) as server:
+        asyncio.run(flush_twice(server.url))
+
+        assert server.count("METRICS.WRITE") == 1
+
+
+def test_a_flush_that_is_cancelled_says_at_the_next_one_that_its_outcome_is_unknown() -> None:
+    async def flush_twice(url: str) -> None:
+        async with holdfast.aio.connect(url) as client:
+            writer = await client.metrics.writer(SPECS)
+            writer.incr("edits")
+            with suppress(TimeoutError):
+                async with asyncio.timeout(0):
+                    await writer.flush()
+            with pytest.raises(OutcomeUnknown):
+                await writer.flush()
+            await writer.flush()
+
+    with scripted(answering({b"METRICS.WRITE": CLOSE})) as server:
+        asyncio.run(flush_twice(server.url))
+
+        assert server.count("METRICS.WRITE") == 1
+
+
+def test_a_full_writer_of_a_coroutine_sends_its_content_each_time_that_it_is_full(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.metrics.writer.MAX_WRITER_KEYS", 2)
+
+    async def count_without_a_flush() -> None:
+        async with holdfast.aio.connect(url) as client:
+            writer = await client.metrics.writer(SPECS)
+            for number in range(3):
+                writer.incr("edits", [number])
+                writer.incr("edits", [number, "full"])
+                while (await client.metrics.rate("edits", [number], latest=60)).total == 0:
+                    pass
+
+    asyncio.run(asyncio.wait_for(count_without_a_flush(), DEADLINE))
+
+
+def test_promises_that_are_read_at_the_same_time_are_fetched_in_one_call(url: str) -> None:
+    async def totals() -> list[Any]:
+        async with holdfast.aio.connect(url) as client:
+            await client.metrics.define(SPECS)
+            for number, user in enumerate("abc", 1):
+                await client.metrics.incr("edits", [user], number)
+            reader = await client.metrics.reader(SPECS)
+            promises = [reader.get_rate("edits", [user], reader.latest(60)) for user in "abc"]
+            return await asyncio.gather(*[promise.total() for promise in promises])
+
+    assert asyncio.run(totals()) == [1, 2, 3]
+
+
+def test_promises_whose_fetch_failed_are_fetched_by_the_next_one(mode: str) -> None:
+    per = {"per_second": 0.05, "per_minute": 3, "per_hour": 180, "per_day": 4320}
+    place = {"sequence": "", "time_step": 10, "first_bucket": 1, "last_bucket": 6}
+    rates = [{"total": 3, **per, **place, "exact": True}]
+    found = {b"METRICS.RATES": wire.bulk(msgspec.msgpack.encode(rates))}
+    broken = {b"METRICS.RATES": CLOSE}
+    with (
+        scripted(answering(broken), answering(found)) as server,
+        connected(mode, server.url, retries=0) as client,
+    ):
+        reader = client.metrics.reader(SPECS)
+        promise = reader.get_rate("edits", ["a"], reader.latest(60))
+        with pytest.raises(NoAnswer):
+            promise.total()
+
+        assert promise.total() == 3
 
 
 def test_a_flush_that_was_refused_stays_in_the_buffer(client: Any, url: str, mode: str) -> None:

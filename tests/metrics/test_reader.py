@@ -1,11 +1,16 @@
 """Promises that are fetched together, as of one moment."""
 
 import math
+from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
 
-from holdfast.errors import BadInput, BadRange, UnknownMetric, WrongMetricType
+from holdfast.engine.contract import Reader as EngineReader
+from holdfast.errors import BadInput, BadRange, StoreBusy, UnknownMetric, WrongMetricType
+from holdfast.metrics.entity import as_prefix
+from holdfast.metrics.reader import Reader
+from holdfast.metrics.scope import NAMESPACE, PREFIX
 from holdfast.store import Store
 from holdfast.testing import Clock
 
@@ -37,6 +42,26 @@ def test_the_first_promise_fetches_all_that_was_asked_for_in_one_view(store: Sto
     store.metrics.incr("b", ["x"])
 
     assert other.total() == 0.0
+
+
+def test_promises_whose_view_could_not_be_opened_are_fetched_by_the_next_one(store: Store) -> None:
+    metrics = store.metrics.define(SPECS)
+    store.metrics.incr("a", None, 3)
+    failures = [StoreBusy("too many open views")]
+
+    def view() -> AbstractContextManager[EngineReader]:
+        if failures:
+            raise failures.pop()
+        return store._runner.view()
+
+    reader = Reader(
+        view, metrics, prefix=as_prefix(PREFIX), namespace=NAMESPACE, clock=store.read_clock
+    )
+    promise = reader.get_rate("a", None, reader.latest(60))
+    with pytest.raises(StoreBusy):
+        promise.total()
+
+    assert promise.total() == 3
 
 
 def test_what_was_found_stays_and_what_was_not_is_asked_for_again(

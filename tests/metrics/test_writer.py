@@ -1,6 +1,7 @@
 """Increments that add up in memory and are stored together."""
 
 import math
+import signal
 import threading
 from typing import Any
 
@@ -15,6 +16,9 @@ from holdfast.errors import (
     WrongMetricType,
 )
 from holdfast.metrics import GlobalEntityKey, LocalEntityKey, Writer
+from holdfast.metrics.entity import as_prefix
+from holdfast.metrics.records import Written
+from holdfast.metrics.scope import NAMESPACE, PREFIX
 from holdfast.metrics.writer import _edges
 from holdfast.store import Store, Tx
 from holdfast.testing import Clock
@@ -279,3 +283,34 @@ def test_very_many_units_of_a_fraction_are_stored_to_the_last_one(store: Store) 
         store.metrics.incr("m", ["one by one"], value, at=1_000)
     buffered, direct = store.metrics.buckets(at=1_000).buckets.values()
     assert buffered == direct
+
+
+def test_a_flush_that_was_interrupted_is_not_stored_twice(store: Store) -> None:
+    class Interrupted:
+        """The metrics of a store, with a Ctrl-C as soon as the first commit is over."""
+
+        def __init__(self) -> None:
+            self.reset = store.metrics.reset
+            self.signals = [signal.SIGINT]
+
+        def write(self, writes: list[Any], **where: Any) -> Written:
+            written = store.metrics.write(writes, **where)
+            while self.signals:
+                signal.raise_signal(self.signals.pop())
+            return written
+
+    metrics = store.metrics.define(SPECS)
+    writer = Writer(
+        Interrupted(),
+        metrics,
+        prefix=as_prefix(PREFIX),
+        namespace=NAMESPACE,
+        clock=store.read_clock,
+    )
+    writer.incr("edits")
+    with pytest.raises(KeyboardInterrupt):
+        writer.flush()
+
+    writer.flush()
+
+    assert store.metrics.rate("edits", latest=60).total == 1

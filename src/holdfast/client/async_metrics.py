@@ -3,6 +3,7 @@
 import asyncio
 import functools
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, ParamSpec, Self, TypeVar, cast
 
@@ -93,13 +94,13 @@ class AsyncMetrics(ScopedMetrics, AwaitedMetrics):
 
 
 class _Outbox:
-    """The writes that a writer has flushed and that still have to be sent."""
+    """What a writer has flushed and that still has to be sent: the writes of each flush."""
 
     def __init__(self) -> None:
-        self.writes: list[Any] = []
+        self.flushes: deque[list[Any]] = deque()
 
     def write(self, writes: list[Any], *, prefix: Any, namespace: str) -> Written:
-        self.writes += writes
+        self.flushes.append(writes)
         return Written(written=len(writes))
 
     def reset(
@@ -113,54 +114,61 @@ class AsyncWriter:
 
     It flushes when its `async with` block ends, even after an exception, and by itself when it
     holds `MAX_WRITER_KEYS` keys. If a flush gets no answer, it raises `OutcomeUnknown` and drops
-    what was sent, so that nothing is counted twice.
+    what was sent, so that nothing is counted twice. If a flush is cancelled, what it has begun to
+    send is sent all the same, and the next flush waits for it.
     """
 
     def __init__(self, metrics: AsyncMetrics, writer: Writer, outbox: _Outbox) -> None:
         self._metrics = metrics
         self._writer = writer
         self._outbox = outbox
-        self._flushing: asyncio.Task[None] | None = None
+        self._sending: asyncio.Task[None] | None = None  # it sends one flush
+        self._lost: OutcomeUnknown | None = None  # why one was dropped; the next flush raises it
 
     def incr(self, metric: str, entity: EntityLike = None, value: Number = 1) -> None:
         """Adds `value` to a counter. The value of each call is rounded to the resolution."""
         self._writer.incr(metric, entity, value)
-        self._send_if_full()
+        self._send_flushed()
 
     def set(self, metric: str, entity: EntityLike = None, value: Number = 0) -> None:
         """Records a sample of a gauge."""
         self._writer.set(metric, entity, value)
-        self._send_if_full()
+        self._send_flushed()
 
     def add(self, metric: str, entity: EntityLike = None, delta: Number = 1) -> None:
         """Records a sample of a gauge that is `delta` above the last one at the time of the
         flush."""
         self._writer.add(metric, entity, delta)
-        self._send_if_full()
+        self._send_flushed()
 
     def record(
         self, metric: str, entity: EntityLike = None, value: Number = 0, count: int = 1
     ) -> None:
         """Records that a value of a distribution occurred `count` times."""
         self._writer.record(metric, entity, value, count)
-        self._send_if_full()
+        self._send_flushed()
 
     async def flush(self) -> None:
         """Stores the buffer in one transaction; if that fails, it stays buffered."""
-        if self._flushing is not None:
-            task, self._flushing = self._flushing, None
-            await task
         self._writer.flush()
-        await self._send()
+        while self._sending is not None or self._outbox.flushes:
+            # Shielded, because the writes of a cancelled call may have been stored.
+            await asyncio.shield(self._sending or self._begin_sending())
+        lost, self._lost = self._lost, None
+        if lost is not None:
+            raise lost
 
     def discard(self) -> None:
         """Empties the buffer."""
         self._writer.discard()
-        self._outbox.writes = []
+        self._outbox.flushes.clear()
 
     async def reset_all(self, entities: Iterable[EntityLike] = (None,)) -> None:
         """Empties the buffer and deletes all stored buckets of `entities`, in all metrics."""
         self.discard()
+        if self._sending is not None:
+            await asyncio.wait([self._sending])
+            self.discard()  # it may have failed
         wanted = list(entities)
         if wanted:
             await self._metrics.reset(wanted, self._writer.names, **self._writer.where)
@@ -183,20 +191,29 @@ class AsyncWriter:
     async def __aexit__(self, *exc: object) -> None:
         await self.close()
 
-    def _send_if_full(self) -> None:
-        if self._outbox.writes and self._flushing is None:
-            self._flushing = asyncio.ensure_future(self._send())
+    def _send_flushed(self) -> None:
+        if self._outbox.flushes and self._sending is None:
+            self._begin_sending()
+
+    def _begin_sending(self) -> asyncio.Task[None]:
+        self._sending = asyncio.ensure_future(self._send())
+        self._sending.add_done_callback(self._end_sending)
+        return self._sending
+
+    def _end_sending(self, sent: asyncio.Task[None]) -> None:
+        self._sending = None
+        # After an error the next flush tries again, and raises its own.
+        if not sent.cancelled() and sent.exception() is None:
+            self._send_flushed()
 
     async def _send(self) -> None:
-        writes, self._outbox.writes = self._outbox.writes, []
-        if not writes:
-            return
+        writes = self._outbox.flushes.popleft()
         try:
             await self._metrics.write(writes, **self._writer.where)
-        except OutcomeUnknown:
-            raise  # they may be stored, and storing them twice would be worse than losing them
-        except BaseException:
-            self._outbox.writes = writes + self._outbox.writes
+        except OutcomeUnknown as error:
+            self._lost = error  # storing them twice would be worse than losing them
+        except Exception:
+            self._outbox.flushes.appendleft(writes)
             raise
 
 
@@ -253,6 +270,7 @@ class AsyncReader(AsyncPromiseReads):
         self._metrics = metrics
         self._reader = reader
         self._where = where
+        self._turn = asyncio.Lock()  # one task fetches, others wait for what it gets
 
     def now(self) -> float:
         """Returns the time of all reads."""
@@ -285,11 +303,12 @@ class AsyncReader(AsyncPromiseReads):
 
     async def fetch(self) -> None:
         """Reads everything that was requested and not fetched yet, in one call."""
-        for now, promises in self._reader.unfetched():
-            queries: list[Any] = [promise.query for promise in promises]
-            found = await self._metrics.rates(queries, **self._where, at=now)
-            for promise, rate in zip(promises, found, strict=True):
-                promise.fill(rate)
+        async with self._turn:
+            for now, promises in self._reader.unfetched():
+                queries: list[Any] = [promise.query for promise in promises]
+                found = await self._metrics.rates(queries, **self._where, at=now)
+                for promise, rate in zip(promises, found, strict=True):
+                    promise.fill(rate)
 
 
 def _refuse_fetch(*args: Any, **options: Any) -> Any:

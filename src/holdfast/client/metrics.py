@@ -308,12 +308,14 @@ class ClientReader(Reader):
                 promise.fill(rate)
 
     def unfetched(self) -> list[tuple[float, list[Promise]]]:
-        """Returns the promises to fetch, by their time; usually there is one."""
+        """Returns the promises to fetch, by their time; usually there is one.
+
+        Those whose fetch fails are part of the next one.
+        """
+        self._promises = [promise for promise in self._promises if promise.is_open]
         by_time: dict[float, list[Promise]] = {}
         for promise in self._promises:
-            if promise.is_open:
-                by_time.setdefault(promise.now, []).append(promise)
-        self._promises = []
+            by_time.setdefault(promise.now, []).append(promise)
         return list(by_time.items())
 
 

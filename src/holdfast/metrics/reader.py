@@ -205,6 +205,13 @@ class Reader(PromiseReads):
         asked, self._asked = self._asked, []
         if not asked:
             return
+        try:
+            self._fetch(asked)
+        except BaseException:
+            self._asked = asked + self._asked  # otherwise the next read would find nothing
+            raise
+
+    def _fetch(self, asked: list[tuple[CounterName, Span, float]]) -> None:
         with self._view() as reader:
             keys = keys_of(reader.space, self._prefix)
             for (name, entity, sequence), span, now in asked:

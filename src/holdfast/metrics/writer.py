@@ -117,8 +117,8 @@ class Writer:
     def flush(self) -> None:
         """Stores the buffer in one transaction; if that fails, everything stays buffered.
 
-        If the outcome is unknown, as it can be over a network, the buffer is dropped: the writes
-        may have been stored, and are not stored twice.
+        If the outcome is unknown, as it can be over a network or after a KeyboardInterrupt, the
+        buffer is dropped: the writes may have been stored, and are not stored twice.
         """
         with self._lock:
             writes = self._writes + self._writes_of_sums()
@@ -130,7 +130,7 @@ class Writer:
             self._backend.write(writes, prefix=self._prefix, namespace=self._namespace)
         except OutcomeUnknown:
             raise  # they may be stored: storing them twice would be worse than losing them
-        except BaseException:
+        except Exception:  # after a KeyboardInterrupt they may be stored, too
             with self._lock:
                 self._writes = writes + self._writes
                 self._keys += held
