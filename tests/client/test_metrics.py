@@ -22,7 +22,10 @@ from holdfast.metrics.specs import normalize
 from tests.client.both_clients import connected
 from tests.client.scripted import CLOSE, Behaviour, scripted, well
 
-SPECS = {"edits": {"sequences": [{"timeStep": 10, "expiry": 3600}]}, "load": {"type": "gauge"}}
+SPECS: dict[str, dict[str, Any]] = {
+    "edits": {"sequences": [{"timeStep": 10, "expiry": 3600}]},
+    "load": {"type": "gauge"},
+}
 AT = 1_000_000.0
 DEADLINE = 60.0
 

@@ -84,7 +84,9 @@ def test_a_stranger_sends_no_long_form_and_a_user_does(guarded: Server) -> None:
 
 
 @pytest.mark.parametrize("number", ["²", "9" * 5_000, "0" * 5_000, "-1", "nan"])
-@pytest.mark.parametrize("page", ["failures?offset=", "queues/q?day=", "entities/a.T?order=c&cursor="])
+@pytest.mark.parametrize(
+    "page", ["failures?offset=", "queues/q?day=", "entities/a.T?order=c&cursor="]
+)
 def test_a_page_takes_what_is_no_number_for_none(
     client: Client, visitor: Visitor, page: str, number: str
 ) -> None:
@@ -112,7 +114,13 @@ def test_a_form_with_an_impossible_number_is_refused(
 
 @pytest.mark.parametrize(
     "to",
-    ["//evil.example", "http://evil.example", "javascript:alert(1)", "/ui/\r\nX-Sent: yes", "/ui/é"],
+    [
+        "//evil.example",
+        "http://evil.example",
+        "javascript:alert(1)",
+        "/ui/\r\nX-Sent: yes",
+        "/ui/é",
+    ],
 )
 @pytest.mark.parametrize("action", ["queues/q/pause", "schedules/r/pause", "schedules/r/resume"])
 def test_an_action_leads_to_no_other_site(visitor: Visitor, action: str, to: str) -> None:

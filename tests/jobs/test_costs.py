@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from operator import methodcaller
 from typing import Any
 
 import pytest
@@ -132,7 +133,7 @@ def test_looking_at_a_queue_does_not_count_all_that_is_due(store: Store) -> None
     for queue, size in (("few", 2 * JOBS_PER_STEP), ("many", 4 * JOBS_PER_STEP)):
         store.jobs.put_many([NewJob(queue=queue, delay=5) for _ in range(size)], now=0)
 
-        costs.append(touched(store, lambda jobs, queue=queue: jobs.counts(queue)))
+        costs.append(touched(store, methodcaller("counts", queue)))
 
     few, many = costs
     assert many <= few + 2 * JOBS_PER_STEP  # it compares their priorities, but counts no more
