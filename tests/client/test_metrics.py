@@ -104,7 +104,7 @@ def test_the_burst_of_a_bucket_travels_with_it(client: Any) -> None:
 
 def answering(own: dict[bytes, bytes]) -> Behaviour:
     """A server that knows `SPECS`, and answers some operations in its own way."""
-    defined = wire.bulk(msgspec.msgpack.encode(normalize(SPECS)))  # type: ignore[arg-type]
+    defined = wire.bulk(msgspec.msgpack.encode(normalize(SPECS)))
     answers = {b"METRICS.DEFINE": defined, **own}
     return lambda command: answers.get(command[0]) or well(command)
 
