@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 import holdfast
-from holdfast.errors import LimitExceeded
+from holdfast.errors import LimitExceeded, UnknownMetric
 from holdfast.limits import MAX_RECORDED_REFUSALS, MAX_SLOW_CALLS, MAX_SLOW_CHARS
 from holdfast.operations import OPERATIONS
 from holdfast.server.recorder import SPACE, DurationHistogram, Recorder
@@ -44,6 +44,22 @@ def test_calls_failures_and_commits_are_counted(recorder: Recorder, store: Store
     assert total(store, "requests", "protocol", "resp") == 5
     found = store.space(SPACE).metrics.distribution("commit_ms", latest=3600)
     assert found.count == 1
+
+
+def test_recording_goes_on_after_somebody_has_dropped_its_space(
+    recorder: Recorder, store: Store
+) -> None:
+    recorder.note_commit(3, 0.002)
+    recorder.write()
+    store.drop_space(SPACE)
+    recorder.note_commit(1, 0.002)
+    with pytest.raises(UnknownMetric):
+        recorder.write()
+
+    recorder.note_commit(2, 0.002)
+    recorder.write()
+
+    assert total(store, "commits") == 2
 
 
 def test_jobs_are_recorded_as_totals_of_all_workers(recorder: Recorder, store: Store) -> None:

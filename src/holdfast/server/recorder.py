@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import msgspec
 
 from holdfast.engine.contract import TooLong
-from holdfast.errors import LimitExceeded, UnknownSpace
+from holdfast.errors import HoldfastError, LimitExceeded, UnknownSpace
 from holdfast.jobs.ledger import Ledger
 from holdfast.jobs.queue_figures import QueueFigures, figures
 from holdfast.limits import (
@@ -265,7 +265,11 @@ class Recorder:
         writes = [*self._counted(), *self._jobs()]
         slow = self._new_slow()
         if writes or slow is not None:
-            self._store.space(SPACE).transact(lambda tx: self._put(tx, writes, slow))
+            try:
+                self._store.space(SPACE).transact(lambda tx: self._put(tx, writes, slow))
+            except HoldfastError:
+                self._is_defined = False  # somebody may have dropped the space
+                raise
             self._is_defined = True
 
     def _put(self, tx: Tx, writes: list[Write], slow: list[SlowCall] | None) -> None:
