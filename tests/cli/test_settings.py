@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from holdfast.cli.settings import SETTINGS
 from holdfast.server.server import ServerSettings
 from tests.cli.running import Ran
@@ -110,3 +112,24 @@ def test_the_settings_of_a_server_are_the_options_of_serve() -> None:
     served = {name for name, setting in SETTINGS.items() if setting.section == "serve"}
 
     assert served - {"engine", "durability"} == set(ServerSettings.__struct_fields__)
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("--http", "nohost"),
+        ("--limit", "unknown=1"),
+        ("--limit", "idle_seconds=inf"),
+        ("--limit", "connections=1e999"),
+        ("--processes", "0"),
+        ("--tls-cert", "cert.pem"),
+    ],
+)
+def test_a_server_with_an_invalid_setting_exits_with_2(
+    tmp_path: Path, option: str, value: str
+) -> None:
+    refused = run("serve", option, value, "--data", tmp_path / "data", "--json")
+
+    assert refused.code == 2
+    assert option in refused.error["message"] or value in refused.error["message"]
+    assert not (tmp_path / "data").exists()

@@ -142,8 +142,10 @@ def run_command(*words: str, stdin: str = "") -> Result:
     """Runs `holdfast ...` to its end, in this process: a start of Python takes a second."""
     root = logging.getLogger()
     handlers, level = list(root.handlers), root.level
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     try:
         return CliRunner().invoke(main, words, input=stdin)
     finally:
         root.handlers[:] = handlers
         root.setLevel(level)
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)

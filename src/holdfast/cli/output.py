@@ -20,6 +20,7 @@ __all__ = [
     "FOUND",
     "JSON_HELP",
     "PIPE_CLOSED",
+    "WRONG_USAGE",
     "CommandFailure",
     "Output",
     "as_command_failure",
@@ -42,6 +43,7 @@ _MIN_TEXT_COLUMNS: Final = 30  # a narrower column of text is hard to read
 _NO_BREAK: Final = "\N{NO-BREAK SPACE}"
 _QUOTED: Final = re.compile(r"`[^`\n]{,40}`")
 PIPE_CLOSED: Final = 141  # as a shell reports a program that wrote to a pipe nobody reads
+WRONG_USAGE: Final = 2  # the exit code of click for options and settings that are invalid
 FOUND: Final = 3  # the exit code of a command that ran, and found something wrong
 
 

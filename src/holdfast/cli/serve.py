@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from holdfast.cli.output import Output, json_option
+from holdfast.cli.output import WRONG_USAGE, CommandFailure, Output, json_option
 from holdfast.cli.settings import SETTINGS, settings
 
 if TYPE_CHECKING:
@@ -30,30 +30,39 @@ def command(out: Output, data: str, engine: str | None, durability: str, **optio
 
     Example: holdfast serve --data data --resp 127.0.0.1:9977
     """
-    from holdfast.errors import HoldfastError
     from holdfast.server.logs import start_logging
-    from holdfast.server.server import ServerSettings
     from holdfast.server.signals import defer_reloads
 
     defer_reloads()
     _event_loops()
     start_logging()
     place = Path(data) if engine is None else _place(engine)
+    chosen = _parse(options, out)
+    server = partial(_serve, place, durability, out)
     try:
-        chosen = ServerSettings.parse(options)
-        server = partial(_serve, place, durability, out)
         if chosen.processes == 1:
             server(chosen, partial(_announce, chosen, out))
         else:
             _serve_in_processes(chosen, out, server)
-    except HoldfastError as error:
-        if out.is_json:
-            raise
-        raise click.ClickException(str(error)) from None
     except OSError as error:
         # A URL may hold a password, so it is not repeated here.
         what = data if engine is None else "the engine"
         raise click.ClickException(f"{what}: {(error.strerror or str(error)).lower()}") from None
+
+
+def _parse(options: dict[str, Any], out: Output) -> "ServerSettings":
+    """Returns the settings of the server; invalid ones are a wrong usage."""
+    from holdfast.errors import HoldfastError
+    from holdfast.server.server import ServerSettings
+
+    try:
+        parsed = ServerSettings.parse(options)
+        parsed.check(is_open=False)  # it is checked again once the store is open
+    except HoldfastError as error:
+        raise CommandFailure(
+            error.code, error.message, error.hint, is_json=out.is_json, exit_code=WRONG_USAGE
+        ) from None
+    return parsed
 
 
 def _serve(
@@ -96,7 +105,6 @@ def _serve_in_processes(
     """Serves the store in several processes, on ports that are this program's from now on."""
     from holdfast.server.processes import ProcessGroup, ReservedPorts
 
-    settings.check(is_open=False)  # each process looks again, when it has opened the store
     ports = ReservedPorts(*settings.addresses)
     try:
         found = settings.at(ports.addresses)

@@ -4,6 +4,7 @@ The limits are those of `limits.py`, unless the server was started with others.
 """
 
 import math
+import sys
 from collections.abc import Iterable
 
 import msgspec
@@ -54,8 +55,10 @@ class ClientLimits(msgspec.Struct, frozen=True, kw_only=True):
             bounds = msgspec.convert(given, cls, strict=False)
         except msgspec.ValidationError as error:
             raise CannotServe(f"--limit NAME=NUMBER: {misfit(error, 'the limit')}") from None
-        if any(getattr(bounds, name) <= 0 for name in given):
-            raise CannotServe("--limit NAME=NUMBER: the number must be above 0")
+        if not all(0 < getattr(bounds, name) <= sys.maxsize for name in given):
+            raise CannotServe(
+                f"--limit NAME=NUMBER: the number must be above 0, and at most {sys.maxsize}"
+            )
         return bounds
 
     def shared_by(self, processes: int) -> "ClientLimits":
