@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -116,6 +117,16 @@ def test_half_a_copy_is_neither_gone_on_with_from_elsewhere_nor_copied(
     assert (into.code, out_of.code) == (1, 1)
     assert "half a copy of elsewhere" in into.err
     assert "is not finished" in out_of.err
+
+
+@pytest.mark.parametrize("durability", ["commit", "interval"])
+def test_a_store_is_copied_while_a_process_has_it_open(
+    full: Path, tmp_path: Path, durability: Literal["commit", "interval"]
+) -> None:
+    with holdfast.open(full, durability=durability):
+        result = run("copy", full, tmp_path / "copy", "--json")
+
+    assert result.json["spaces"] == 3
 
 
 def test_nothing_and_itself_are_not_copied(full: Path, tmp_path: Path) -> None:

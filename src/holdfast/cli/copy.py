@@ -2,7 +2,7 @@
 
 import click
 
-from holdfast.cli.location import refuse_missing
+from holdfast.cli.location import refuse_missing, with_durability_of_others
 from holdfast.cli.output import Output, counted, json_option
 
 
@@ -28,7 +28,7 @@ def command(out: Output, source: str, target: str) -> None:
     if _is_same_store(source, target):
         raise BadInput("FROM and TO are the same store")
     done = {"copy": 0, "verify": 0}
-    engine = open_engine(source)
+    engine = with_durability_of_others(lambda chosen: open_engine(source, durability=chosen))
     try:
         total = engine.stats().get("keys")
         into = open_engine(target)

@@ -15,7 +15,7 @@ from holdfast.defaults import DEFAULT_SPACE
 
 if TYPE_CHECKING:
     from holdfast.client.client import Client, ClientSpace
-    from holdfast.store import Space, Store
+    from holdfast.store import Durability, Space, Store
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -136,16 +136,22 @@ def _more_explicit(ctx: click.Context, url: str | None) -> str:
 
 def open_store(data: str, *, creates: bool = False) -> "Store":
     """Returns the store, opened with the durability of the processes that already use it."""
-    from holdfast.errors import StoreBusy
     from holdfast.store import open
 
     if not creates:
         refuse_missing(data)
+    return with_durability_of_others(lambda durability: open(data, durability=durability))
+
+
+def with_durability_of_others(open: "Callable[[Durability], T]") -> T:
+    """Opens a folder with the durability of the processes that already use it."""
+    from holdfast.errors import StoreBusy
+
     try:
-        return open(data)
+        return open("commit")
     except StoreBusy as busy:
         try:
-            return open(data, durability="interval")
+            return open("interval")
         except StoreBusy:
             raise busy from None
 
