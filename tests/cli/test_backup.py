@@ -13,6 +13,7 @@ from holdfast.jobs import space_keys as jobs
 from holdfast.keys import prefix_range
 from tests.cli.conftest import Command
 from tests.cli.running import holdfast as run
+from tests.server.serving import serving
 
 
 def test_a_backup_is_a_store_of_its_own(
@@ -101,6 +102,16 @@ def test_what_is_no_backup_and_a_server_are_refused(tmp_path: Path) -> None:
     assert (server.code, server.error["code"]) == (1, "not_on_a_server")
 
 
+def test_a_folder_of_dated_backups_is_answered_with_the_newest(
+    folder: Path, tmp_path: Path
+) -> None:
+    made = run("backup", "--data", folder, tmp_path / "kept", "--keep", "7d", "--json").json["made"]
+
+    refused = run("restore", tmp_path / "kept", "--data", tmp_path / "restored", "--json")
+
+    assert str(tmp_path / "kept" / made["name"]) in refused.error["hint"]
+
+
 def test_problems_that_come_with_a_backup_are_named(folder: Path, tmp_path: Path) -> None:
     with holdfast.open(folder) as store:
         store.jobs.put("emails", id="first")
@@ -135,8 +146,6 @@ def test_a_backup_of_no_bytes_is_not_restored(folder: Path, tmp_path: Path) -> N
 
 
 def test_backups_of_a_server_are_downloaded_kept_and_proven(folder: Path, tmp_path: Path) -> None:
-    from tests.server.serving import serving
-
     kept, there = tmp_path / "kept", tmp_path / "there"
     with serving(folder, "--backups", str(there)) as server:
         url = f"holdfast://127.0.0.1:{server.resp_port}"

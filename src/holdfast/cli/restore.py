@@ -1,6 +1,7 @@
 """`holdfast restore`: restores a store from a backup."""
 
 import sys
+from pathlib import Path
 
 import click
 
@@ -31,12 +32,10 @@ def command(location: Location, out: Output, backup: str) -> None:
     location.refuse_server("a server's own store can't be replaced while it runs")
     if "://" in location.data:
         raise click.UsageError("restore writes a folder; use `holdfast copy` for other engines")
-    from pathlib import Path
-
     from holdfast.engine.lmdb.restore import restore
 
     files = ("data.mdb", "changes")
-    refuse_missing(backup, "Name a folder that `holdfast backup` has written.", files)
+    refuse_missing(backup, _hint(Path(backup)), files)
     with out.progress("restore"):
         kept = restore(Path(backup.removeprefix("lmdb:")), Path(location.data))
     with location.open() as opened:
@@ -57,3 +56,13 @@ def command(location: Location, out: Output, backup: str) -> None:
     out.result({**result, "verified": kept}, show)
     if problems:
         sys.exit(FOUND)
+
+
+def _hint(folder: Path) -> str:
+    """Returns what to name instead of a folder that is no backup."""
+    from holdfast.backup_folder import backups_in
+
+    dated = backups_in(folder) if folder.is_dir() else []
+    if dated:
+        return f"It holds dated backups, {folder / dated[0].name} is the newest: name one of them."
+    return "Name a folder that `holdfast backup` has written."
