@@ -145,6 +145,7 @@ MAX_COUNTED_KEYS: Final = 1_000_000  # keys one call counts in a space: about a 
 MAX_SIZED_KEYS: Final = 1_000  # keys counted per space in a list of sizes: half a millisecond
 MAX_BACKUP_PIECE_BYTES: Final = 4 * 1024 * 1024  # of a backup that is read over the network
 MAX_LISTED_BACKUPS: Final = 1_000  # of a server's folder; older ones are found by name
+ABANDONED_DOWNLOAD_SECONDS: Final = 86_400.0  # then a backup made for a download is removed
 MAX_MAINTENANCE_RUNNING: Final = 2  # checks and backups at once: each reads the whole store
 MAX_MAINTENANCE_KEPT: Final = 50  # checks and backups that are remembered, in memory
 MAX_MAINTENANCE_PROBLEMS: Final = 100  # sentences kept of one check; more are counted

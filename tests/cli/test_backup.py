@@ -1,5 +1,7 @@
 """`holdfast backup` and `holdfast restore`: what they write is verified, and nothing is lost."""
 
+import os
+import time
 from functools import partial
 from pathlib import Path
 
@@ -170,6 +172,23 @@ def test_backups_of_a_server_are_downloaded_kept_and_proven(folder: Path, tmp_pa
     assert [each.name for each in kept.iterdir()] == [full.json["made"]["name"]]
     drill = run("drill", kept, "--json")
     assert (drill.code, drill.json["problems"]) == (0, [])
+
+
+def test_what_killed_downloads_have_left_on_the_server_is_removed_after_a_day(
+    folder: Path, tmp_path: Path
+) -> None:
+    there = tmp_path / "there"
+    with holdfast.open(folder) as store:
+        for name in ("download-old", "download-new", "monday"):
+            store.backup(there / name)
+    for name in ("download-old", "monday"):
+        os.utime(there / name / "data.mdb", (0, time.time() - 2 * 86_400))
+
+    with serving(folder, "--backups", str(there)) as server:
+        url = f"holdfast://127.0.0.1:{server.resp_port}"
+        assert run("backup", "--url", url, tmp_path / "kept", "--keep", "7d").code == 0
+
+    assert {each.name for each in there.iterdir()} == {"download-new", "monday"}
 
 
 def test_a_download_is_kept_as_changes_or_not_at_all(folder: Path, tmp_path: Path) -> None:

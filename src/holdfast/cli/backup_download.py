@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.cli.output import CommandFailure
+from holdfast.limits import ABANDONED_DOWNLOAD_SECONDS
 
 if TYPE_CHECKING:
     from holdfast.engine.contract import Backup
@@ -30,12 +31,24 @@ def download(admin: Any, file: Path, *, tell: Callable[[float], None], is_json: 
     return Backup(keys=record.keys, digest=record.digest)
 
 
+def _remove_abandoned(admin: Any, *, before: float) -> None:
+    """Removes what downloads that were killed have left on the server."""
+    from holdfast.admin.checks_and_backups import DOWNLOAD
+
+    for each in admin.backups():
+        if each.name.startswith(DOWNLOAD) and each.made < before:
+            admin.backup_remove(each.name)
+
+
 @contextmanager
 def _backup_on_server(admin: Any, is_json: bool) -> Iterator[tuple[str, Any]]:
     """Has the server make a backup; the block gets its name and record."""
-    name = f"download-{secrets.token_hex(8)}"
+    from holdfast.admin.checks_and_backups import DOWNLOAD
+
+    name = f"{DOWNLOAD}{secrets.token_hex(8)}"
     record = admin.backup_start(name)
     try:
+        _remove_abandoned(admin, before=record.started - ABANDONED_DOWNLOAD_SECONDS)
         while record is not None and record.state == "running":
             threading.Event().wait(_LOOK_SECONDS)
             record = next((each for each in admin.maintenance() if each.id == record.id), None)
