@@ -273,3 +273,18 @@ def test_a_mistake_of_ours_is_no_error_of_the_users(folder: Path) -> None:
 
     assert result.code == 1
     assert result.error["code"] in ("store_damaged", "unsupported_format")
+
+
+def test_standard_files_that_are_closed_are_not_taken_for_those_of_the_store(folder: Path) -> None:
+    program = f"{sys.executable} -m holdfast check --data {folder}"
+    closed = ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"]
+    script = "; ".join(f"{program} {each}; echo $? >&3" for each in closed)
+
+    ran = subprocess.run(
+        ["bash", "-c", f"exec 3>&1 >/dev/null; {script}"],
+        env=environment(),
+        capture_output=True,
+        text=True,
+    )
+
+    assert (ran.stdout.split(), ran.stderr) == (["0"] * len(closed), "")

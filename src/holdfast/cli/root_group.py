@@ -104,6 +104,10 @@ def _summary(command: click.Command) -> str:
 class ErrorReportingGroup(CommandGroup):
     """A command at the root, which reports all errors in the same format."""
 
+    def main(self, *args: Any, **extra: Any) -> Any:
+        _open_standard_files()
+        return super().main(*args, **extra)
+
     def make_context(
         self,
         info_name: str | None,
@@ -139,6 +143,21 @@ class ErrorReportingGroup(CommandGroup):
             if said is None:
                 raise
             raise said from None
+
+
+def _open_standard_files() -> None:
+    """Opens standard files that are closed, as a job of cron may leave them.
+
+    The next file to be opened would get the number: what libraries write to standard error would go
+    into the store.
+    """
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, mode, closefd=False))
 
 
 def _discard_output() -> None:
