@@ -16,6 +16,8 @@ import pytest
 
 from holdfast.engine import checkpoints, folder, open_engine
 from holdfast.engine.contract import Engine, Transaction
+from holdfast.engine.lmdb import file_writes, open_store, recovery
+from holdfast.engine.lmdb.redo_log import FoundRecords
 from tests.processes import Child, start
 from tests.repetitions import repeated
 
@@ -131,6 +133,37 @@ class Machine:
         self.engine.close()
 
 
+def write_flush_and_write(path: str, connection: Connection) -> None:
+    """Leaves commits in LMDB's file and in the log that are newer than the last checkpoint."""
+    engine = open_interval(path)
+    for seed in range(5):
+        engine.transact(lambda tx, seed=seed: change(tx, seed))  # type: ignore[misc]
+    engine.checkpoint()
+    contents = [content_of(engine)]
+    for seed in range(5, 25):
+        engine.transact(lambda tx, seed=seed: change(tx, seed))  # type: ignore[misc]
+        if seed < 20:
+            engine.stats()
+        with engine.transaction() as tx:
+            contents.append(dict(tx.scan(b"", b"\xff")))
+    connection.send(contents)
+    connection.recv()
+
+
+def open_and_replay(path: str, durability: str, repairs: bool, connection: Connection) -> None:
+    """Ends when the log was replayed, before another checkpoint can be made."""
+
+    def last_step(*arguments: object, **options: object) -> FoundRecords:
+        file_writes.replay(*arguments, **options)  # type: ignore[arg-type]
+        os._exit(0)
+
+    open_store.replay = recovery.replay = last_step  # type: ignore[attr-defined]
+    if repairs:
+        recovery.recover(Path(path), accept_loss=True)
+    else:
+        open_engine(path, durability=durability)
+
+
 @pytest.fixture
 def new_boot(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     monkeypatch.setattr(folder, "boot_id", lambda: "after the power failure")
@@ -209,6 +242,24 @@ def test_a_store_that_was_closed_in_peace_needs_no_checkpoint(
     new_boot.setattr(folder, "boot_id", lambda: "tomorrow")
     engine = open_engine(tmp_path)
     assert content_of(engine) == {b"a": b"1"}
+    engine.close()
+
+
+@pytest.mark.parametrize("opens", ["interval", "commit", "recover"])
+def test_the_power_may_fail_while_the_log_of_a_killed_process_is_replayed(
+    tmp_path: Path, new_boot: pytest.MonkeyPatch, opens: str
+) -> None:
+    new_boot.undo()
+    killed = start(write_flush_and_write, str(tmp_path))
+    contents = killed.receive()
+    killed.kill()
+    start(open_and_replay, str(tmp_path), opens, opens == "recover").join()
+
+    new_boot.setattr(folder, "boot_id", lambda: "after the power failure")
+    engine = open_interval(tmp_path)
+
+    assert content_of(engine) in contents
+    assert engine.check() == []
     engine.close()
 
 

@@ -138,25 +138,36 @@ class OpenStore:
         """Prepares the folder for the mode in which it was opened."""
         self.env.reader_check()
         sync_folder(self.path)
+        # First of all: no process protects the pages of the last checkpoint any more, and what is
+        # replayed from the log might be written over them.
+        checkpointer = self._make_checkpoint(alone)
         self._open_overlay(alone)
-        if not self._syncs:
-            self.checkpointer = Checkpointer(
-                self.env,
-                self.path,
-                self.folder,
-                self._data_file,
-                flush=self.flush,
-                reserve=self.reserve,
-            )
-            self.checkpointer.make()
-        elif alone and checkpoints.load(self.path) is not None:
-            # Left by a crash in interval mode since the last boot: all is there, but unsynced.
+        if checkpointer is not None and not self._syncs:
+            self.checkpointer = checkpointer
+            checkpointer.make()
+        elif checkpointer is not None:
             self.env.sync(True)
             checkpoints.remove(self.path)
+            checkpointer.pin.abort()
         if alone:
             with self.folder.write_turn:
                 self.notice_log.forget_all()
             backup.refuse_changed(self.opened, self.path)
+
+    def _make_checkpoint(self, alone: bool) -> Checkpointer | None:
+        """Makes a checkpoint in interval mode, or if a crash in that mode has left one."""
+        if self._syncs and not (alone and checkpoints.load(self.path) is not None):
+            return None
+        checkpointer = Checkpointer(
+            self.env,
+            self.path,
+            self.folder,
+            self._data_file,
+            flush=self.flush,
+            reserve=self.reserve,
+        )
+        checkpointer.make()
+        return checkpointer
 
     def _open_overlay(self, alone: bool) -> None:
         self.redo = self._open_log(alone)
