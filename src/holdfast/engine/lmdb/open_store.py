@@ -11,7 +11,7 @@ import lmdb
 
 from holdfast.engine import checkpoints
 from holdfast.engine.folder import Folder, keeps_written_pages, sync_folder
-from holdfast.engine.lmdb import backup, file_checks, redo_log
+from holdfast.engine.lmdb import backup, failed_syncs, file_checks, redo_log
 from holdfast.engine.lmdb.checkpointer import Checkpointer
 from holdfast.engine.lmdb.disk_reserve import Reserve
 from holdfast.engine.lmdb.disk_space import DiskSpace, free_reserved_blocks
@@ -408,10 +408,17 @@ class OpenStore:
                 free_reserved_blocks(self._data_file)
                 if self.checkpointer is not None:
                     # Another process may have committed after the last checkpoint, and been killed.
-                    os.fsync(self._data_file)
+                    self._sync_data_file()
         finally:
             os.close(self._data_file)
             self._close_log()
+
+    def _sync_data_file(self) -> None:
+        try:
+            os.fsync(self._data_file)
+        except OSError:
+            failed_syncs.note(self.path)
+            raise
 
     def _lock_closing(self) -> bool:
         """Returns whether this process got the lock for opening and closing. If a stopped process

@@ -103,7 +103,7 @@ def _protected_checkpoint(env: Any, folder: Folder) -> Iterator[None]:
     if checkpoints.load(path) is None:
         yield
         return
-    with (path / DATA_FILE).open("rb") as file:
+    with (path / DATA_FILE).open("r+b") as file:
         checkpointer = Checkpointer(
             env, path, folder, file.fileno(), flush=lambda: None, reserve=Reserve(path)
         )
