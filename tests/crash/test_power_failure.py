@@ -6,16 +6,22 @@ then open with exactly the checkpoint's content. What was committed last may be 
 wait in the redo log: a log of before the failure is worth nothing.
 """
 
+import errno
 import os
 import random
 import shutil
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
+import lmdb
 import pytest
 
 from holdfast.engine import checkpoints, folder, open_engine
 from holdfast.engine.contract import Engine, Transaction
+from holdfast.engine.lmdb import failed_syncs, file_writes, open_store, recovery
+from holdfast.engine.lmdb.redo_log import FoundRecords
+from holdfast.errors import StoreFull
 from tests.processes import Child, start
 from tests.repetitions import repeated
 
@@ -131,6 +137,37 @@ class Machine:
         self.engine.close()
 
 
+def write_flush_and_write(path: str, connection: Connection) -> None:
+    """Leaves commits in LMDB's file and in the log that are newer than the last checkpoint."""
+    engine = open_interval(path)
+    for seed in range(5):
+        engine.transact(lambda tx, seed=seed: change(tx, seed))  # type: ignore[misc]
+    engine.checkpoint()
+    contents = [content_of(engine)]
+    for seed in range(5, 25):
+        engine.transact(lambda tx, seed=seed: change(tx, seed))  # type: ignore[misc]
+        if seed < 20:
+            engine.stats()
+        with engine.transaction() as tx:
+            contents.append(dict(tx.scan(b"", b"\xff")))
+    connection.send(contents)
+    connection.recv()
+
+
+def open_and_replay(path: str, durability: str, repairs: bool, connection: Connection) -> None:
+    """Ends when the log was replayed, before another checkpoint can be made."""
+
+    def last_step(*arguments: object, **options: object) -> FoundRecords:
+        file_writes.replay(*arguments, **options)  # type: ignore[arg-type]
+        os._exit(0)
+
+    open_store.replay = recovery.replay = last_step  # type: ignore[attr-defined]
+    if repairs:
+        recovery.recover(Path(path), accept_loss=True)
+    else:
+        open_engine(path, durability=durability)
+
+
 @pytest.fixture
 def new_boot(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     monkeypatch.setattr(folder, "boot_id", lambda: "after the power failure")
@@ -212,6 +249,24 @@ def test_a_store_that_was_closed_in_peace_needs_no_checkpoint(
     engine.close()
 
 
+@pytest.mark.parametrize("opens", ["interval", "commit", "recover"])
+def test_the_power_may_fail_while_the_log_of_a_killed_process_is_replayed(
+    tmp_path: Path, new_boot: pytest.MonkeyPatch, opens: str
+) -> None:
+    new_boot.undo()
+    killed = start(write_flush_and_write, str(tmp_path))
+    contents = killed.receive()
+    killed.kill()
+    start(open_and_replay, str(tmp_path), opens, opens == "recover").join()
+
+    new_boot.setattr(folder, "boot_id", lambda: "after the power failure")
+    engine = open_interval(tmp_path)
+
+    assert content_of(engine) in contents
+    assert engine.check() == []
+    engine.close()
+
+
 def test_what_another_process_wrote_before_it_was_killed_is_on_disk_when_the_last_one_closes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -251,3 +306,103 @@ def test_checkpoints_are_made_by_themselves(tmp_path: Path) -> None:
         if saved is not None and saved.transaction_id == wanted:
             break
     engine.close()
+
+
+# --- a disk that fails ----------------------------------------------------------------------------
+
+
+class FailingDisk:
+    """A disk under the data file that fails to sync it once. As under Linux, the next sync succeeds
+    and writes only what was written since."""
+
+    def __init__(self, env: Any, file: Path, patch: pytest.MonkeyPatch) -> None:
+        self._env = env
+        self._file = file
+        self.content = file.read_bytes()
+        self._dropped = b""  # what the system thinks is on the disk
+        self._written: set[int] = set()  # pages that were written as they were
+        self.fails = True
+        pwrite = os.pwrite
+
+        def noted(number: int, content: bytes, begin: int) -> int:
+            if os.path.samestat(os.fstat(number), file.stat()):
+                self._written |= set(range(begin // PAGE, (begin + len(content)) // PAGE))
+            return pwrite(number, content, begin)
+
+        patch.setattr(os, "pwrite", noted)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._env, name)
+
+    def sync(self, force: bool) -> None:
+        now = self._file.read_bytes()
+        if self.fails:
+            self.fails = False
+            self._dropped, self._written = now, set()
+            raise lmdb.Error(f"mdb_env_sync: {os.strerror(errno.EIO)}")
+        self.content = b"".join(
+            page_of(self.content if self._is_clean(number, now) else now, number)
+            for number in range(len(now) // PAGE)
+        )
+
+    def _is_clean(self, number: int, now: bytes) -> bool:
+        is_unchanged = page_of(self._dropped, number) == page_of(now, number)
+        return is_unchanged and number not in self._written
+
+
+def page_of(content: bytes, number: int) -> bytes:
+    return content[number * PAGE : (number + 1) * PAGE].ljust(PAGE, b"\0")
+
+
+def test_what_could_not_be_synced_once_is_written_again_before_a_checkpoint_is_promised(
+    tmp_path: Path, new_boot: pytest.MonkeyPatch
+) -> None:
+    new_boot.undo()
+    store = tmp_path / "store"
+    engine = open_interval(store)
+    for seed in range(5):
+        engine.transact(lambda tx, seed=seed: change(tx, seed))  # type: ignore[misc]
+    engine.checkpoint()
+    disk = FailingDisk(engine._env, store / "data.mdb", new_boot)  # type: ignore[attr-defined]
+    engine._checkpointer._env = disk  # type: ignore[attr-defined]
+    engine.transact(lambda tx: change(tx, 5))
+    with pytest.raises(StoreFull, match="its disk fails"):
+        engine.checkpoint()
+    engine.transact(lambda tx: tx.put(b"newest", b"1"))
+    engine.checkpoint()
+
+    expected = content_of(engine)
+    failed = tmp_path / "failed"
+    failed.mkdir()
+    (failed / "data.mdb").write_bytes(disk.content)
+    shutil.copy(store / checkpoints.FILE_NAME, failed / checkpoints.FILE_NAME)
+    engine.close()
+    new_boot.setattr(folder, "boot_id", lambda: "after the power failure")
+    engine = open_engine(failed)
+    assert content_of(engine) == expected
+    assert engine.check() == []
+    engine.close()
+
+
+def test_who_opens_a_store_whose_file_failed_to_sync_writes_all_of_it_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the process that has seen the failure may have been killed."""
+    engine = open_interval(tmp_path)
+    engine.transact(lambda tx: change(tx, 1))
+    engine.close()
+    failed_syncs.note(tmp_path)
+    size = (tmp_path / "data.mdb").stat().st_size
+    pwrite, written = os.pwrite, list[int]()
+
+    def noted(number: int, content: bytes, begin: int) -> int:
+        if os.path.samestat(os.fstat(number), (tmp_path / "data.mdb").stat()):
+            written.append(len(content))
+        return pwrite(number, content, begin)
+
+    monkeypatch.setattr(os, "pwrite", noted)
+    engine = open_interval(tmp_path)
+    engine.close()
+
+    assert sum(written) == size
+    assert not failed_syncs.has_failed(tmp_path)

@@ -12,6 +12,7 @@ redo                 commits that LMDB's file lacks
 sharing              the state that processes with the store open share (lmdb/shared_state.py)
 redo-state           says whether there is such a log, and which one
 checkpoint           in interval mode: the state to return to after a power failure
+sync-failed          says that data.mdb failed to sync (lmdb/failed_syncs.py)
 seal                 checksums of data.mdb, if the store was closed properly
 reserve              blocks for transactions that free space on a full disk
 
@@ -87,7 +88,8 @@ FILES: Final = frozenset(
     """
     data.mdb data.mdb-new lock.mdb opening.lock users.lock checkpoint.lock lease.lock
     writing.lock syncing.lock redo sharing
-    redo-state redo-state-new checkpoint checkpoint-new seal seal-new reserve unfinished-copy
+    redo-state redo-state-new checkpoint checkpoint-new sync-failed seal seal-new reserve
+    unfinished-copy
     """.split()  # noqa: SIM905  # a list would take one line a name
 )
 _KINDS: Final = {

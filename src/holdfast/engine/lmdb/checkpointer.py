@@ -9,6 +9,7 @@ import lmdb
 
 from holdfast.engine import checkpoints
 from holdfast.engine.folder import Folder, boot_id
+from holdfast.engine.lmdb import failed_syncs
 from holdfast.engine.lmdb.disk_reserve import Reserve
 from holdfast.engine.lmdb.environment import explain
 from holdfast.errors import HoldfastError, StoreClosed, StoreFull
@@ -120,9 +121,17 @@ class Checkpointer:
         try:
             pin = self._env.begin()
             meta_pages = checkpoints.read_meta_pages(self._data_file, self._page_bytes)
+            if failed_syncs.has_failed(self._path):
+                failed_syncs.write_again(self._data_file)
         finally:
             writer.abort()
-        self._env.sync(True)
+        try:
+            self._env.sync(True)
+        except lmdb.Error as error:
+            failed_syncs.note(self._path)
+            self._reserve.release()
+            raise explain(error, self._path) from error
+        failed_syncs.forget(self._path)
         checkpoint = checkpoints.Checkpoint(
             boot_id=boot_id(), transaction_id=pin.id(), meta_pages=meta_pages
         )

@@ -11,7 +11,7 @@ import lmdb
 
 from holdfast.engine import checkpoints
 from holdfast.engine.folder import Folder, keeps_written_pages, sync_folder
-from holdfast.engine.lmdb import backup, file_checks, redo_log
+from holdfast.engine.lmdb import backup, failed_syncs, file_checks, redo_log
 from holdfast.engine.lmdb.checkpointer import Checkpointer
 from holdfast.engine.lmdb.disk_reserve import Reserve
 from holdfast.engine.lmdb.disk_space import DiskSpace, free_reserved_blocks
@@ -138,25 +138,36 @@ class OpenStore:
         """Prepares the folder for the mode in which it was opened."""
         self.env.reader_check()
         sync_folder(self.path)
+        # First of all: no process protects the pages of the last checkpoint any more, and what is
+        # replayed from the log might be written over them.
+        checkpointer = self._make_checkpoint(alone)
         self._open_overlay(alone)
-        if not self._syncs:
-            self.checkpointer = Checkpointer(
-                self.env,
-                self.path,
-                self.folder,
-                self._data_file,
-                flush=self.flush,
-                reserve=self.reserve,
-            )
-            self.checkpointer.make()
-        elif alone and checkpoints.load(self.path) is not None:
-            # Left by a crash in interval mode since the last boot: all is there, but unsynced.
+        if checkpointer is not None and not self._syncs:
+            self.checkpointer = checkpointer
+            checkpointer.make()
+        elif checkpointer is not None:
             self.env.sync(True)
             checkpoints.remove(self.path)
+            checkpointer.pin.abort()
         if alone:
             with self.folder.write_turn:
                 self.notice_log.forget_all()
             backup.refuse_changed(self.opened, self.path)
+
+    def _make_checkpoint(self, alone: bool) -> Checkpointer | None:
+        """Makes a checkpoint in interval mode, or if a crash in that mode has left one."""
+        if self._syncs and not (alone and checkpoints.load(self.path) is not None):
+            return None
+        checkpointer = Checkpointer(
+            self.env,
+            self.path,
+            self.folder,
+            self._data_file,
+            flush=self.flush,
+            reserve=self.reserve,
+        )
+        checkpointer.make()
+        return checkpointer
 
     def _open_overlay(self, alone: bool) -> None:
         self.redo = self._open_log(alone)
@@ -397,10 +408,17 @@ class OpenStore:
                 free_reserved_blocks(self._data_file)
                 if self.checkpointer is not None:
                     # Another process may have committed after the last checkpoint, and been killed.
-                    os.fsync(self._data_file)
+                    self._sync_data_file()
         finally:
             os.close(self._data_file)
             self._close_log()
+
+    def _sync_data_file(self) -> None:
+        try:
+            os.fsync(self._data_file)
+        except OSError:
+            failed_syncs.note(self.path)
+            raise
 
     def _lock_closing(self) -> bool:
         """Returns whether this process got the lock for opening and closing. If a stopped process

@@ -4,8 +4,10 @@ It does not repair the data file; restore a backup for that. It lets a store con
 a seal or a checkpoint that is damaged, and reports what is lost.
 """
 
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import lmdb
 import msgspec
@@ -13,6 +15,8 @@ import msgspec
 from holdfast.engine import checkpoints
 from holdfast.engine.folder import Folder
 from holdfast.engine.lmdb import file_checks, redo_log
+from holdfast.engine.lmdb.checkpointer import Checkpointer
+from holdfast.engine.lmdb.disk_reserve import Reserve
 from holdfast.engine.lmdb.environment import DATA_FILE, explain, open_environment
 from holdfast.engine.lmdb.file_writes import replay
 from holdfast.engine.lmdb.redo_log import FoundRecords, RedoLog
@@ -38,7 +42,7 @@ def recover(path: Path, *, accept_loss: bool) -> Recovery:
         if not folder.is_ours_alone():
             raise StoreBusy(f"{path} is open in another process", hint="Close it there first.")
         problems = _side_files(path, accept_loss=accept_loss)
-        found = _log(path, accept_loss=accept_loss)
+        found = _log(folder, accept_loss=accept_loss)
     except (lmdb.Error, OSError) as error:
         raise explain(error, path) from error
     finally:
@@ -74,7 +78,8 @@ def _side_files(path: Path, *, accept_loss: bool) -> list[str]:
     return problems
 
 
-def _log(path: Path, *, accept_loss: bool) -> FoundRecords:
+def _log(folder: Folder, *, accept_loss: bool) -> FoundRecords:
+    path = folder.path
     if not (path / redo_log.FILE_NAME).exists() and redo_log.read_state(path) is None:
         return FoundRecords([])
     env, data, _, _ = open_environment(path, sync=True)
@@ -82,8 +87,26 @@ def _log(path: Path, *, accept_loss: bool) -> FoundRecords:
         with closing(RedoLog(path, synced=True)) as log:
             if not accept_loss:
                 return log.read(env.info()["last_txnid"])
-            found = replay(env, data, log, accept_loss=True)
+            with _protected_checkpoint(env, folder):
+                found = replay(env, data, log, accept_loss=True)
             log.begin()
             return found
     finally:
         env.close()
+
+
+@contextmanager
+def _protected_checkpoint(env: Any, folder: Folder) -> Iterator[None]:
+    """Makes a new checkpoint if a crash in interval mode has left one: nobody protects its pages
+    any more, and what is replayed might be written over them."""
+    path = folder.path
+    if checkpoints.load(path) is None:
+        yield
+        return
+    with (path / DATA_FILE).open("r+b") as file:
+        checkpointer = Checkpointer(
+            env, path, folder, file.fileno(), flush=lambda: None, reserve=Reserve(path)
+        )
+        checkpointer.make()
+        yield
+        checkpointer.pin.abort()
