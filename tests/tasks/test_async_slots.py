@@ -77,6 +77,24 @@ def test_an_async_task_beyond_its_timeout_is_canceled(store: Store) -> None:
     assert canceled.is_set()
 
 
+def test_a_timeout_counts_after_a_pause_without_runs_too(store: Store) -> None:
+    tasks = Tasks(queue="q")
+
+    @tasks.task
+    async def short() -> None:
+        pass
+
+    @tasks.task(timeout=0.05, retries=0)
+    async def hang() -> None:
+        await asyncio.Event().wait()
+
+    with Worker(store, tasks, async_slots=1) as worker:
+        short.put(store).result(timeout=30)
+        until(lambda: worker._heartbeats._is_asleep)
+        job = hang.put(store)
+        until(lambda: state(store, job.id) == "failed")
+
+
 def test_an_async_task_whose_job_is_canceled_is_told(store: Store) -> None:
     tasks, begun, ended = Tasks(queue="q"), threading.Event(), threading.Event()
 
