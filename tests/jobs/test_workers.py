@@ -1,10 +1,15 @@
 """Workers: seen when they pop or heartbeat, forgotten after a while."""
 
+from typing import Any
+
 import pytest
 
+from holdfast.compat.qless import call
+from holdfast.limits import JOBS_PER_STEP
 from holdfast.store import Store
 from holdfast.testing import Clock
 from tests.jobs.conftest import Qless
+from tests.jobs.test_costs import CountingTransaction
 
 pytestmark = pytest.mark.every_engine
 
@@ -54,6 +59,41 @@ def test_the_age_of_workers_is_configured(qless: Qless) -> None:
 
     assert len(qless("workers", 9)) == 1
     assert qless("workers", 10) == {}
+
+
+def test_a_great_many_old_workers_are_forgotten_in_steps_and_hidden_at_once(
+    qless: Qless, store: Store
+) -> None:
+    for n in range(JOBS_PER_STEP + 5):
+        qless("pop", 0, "queue", f"old{n}", 1)
+    qless("pop", 86_400, "queue", "new", 1)
+
+    kept = []
+    for _ in range(2):
+        assert [worker["name"] for worker in qless("workers", 86_400)] == ["new"]
+        kept.append(len(store.jobs.workers(now=1)))
+
+    assert kept == [6, 1]
+
+
+def test_the_jobs_of_one_worker_do_not_depend_on_how_many_others_there_are(
+    qless: Qless, store: Store
+) -> None:
+    def reads() -> int:
+        def work(tx: Any) -> int:
+            counting: Any = CountingTransaction(tx)
+            call(counting, ["workers", "1", "worker"])
+            return int(counting.touched)
+
+        return store._runner.transact(work)
+
+    put(qless, "a")
+    qless("pop", 0, "queue", "worker", 1)
+    alone = reads()
+    for n in range(50):
+        qless("pop", 0, "queue", f"other{n}", 1)
+
+    assert reads() == alone
 
 
 def test_a_deregistered_worker_comes_back_when_it_is_seen(qless: Qless) -> None:

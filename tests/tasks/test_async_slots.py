@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 from holdfast.store import Store
-from holdfast.tasks import Run, Tasks, Worker
+from holdfast.tasks import Run, Tasks, Worker, fixed
 from tests.stores import Stores
-from tests.tasks.waiting import failure_of, state, until
+from tests.tasks.waiting import failure_of, found, state, until
 
 
 @pytest.fixture
@@ -75,6 +75,90 @@ def test_an_async_task_beyond_its_timeout_is_canceled(store: Store) -> None:
     failure = failure_of(store, job.id)
     assert failure.group == "timeout"
     assert canceled.is_set()
+
+
+def test_so_is_one_that_a_thread_waits_for(store: Store) -> None:
+    tasks, canceled = Tasks(queue="q"), threading.Event()
+
+    @tasks.task(timeout=0.05, retries=0)
+    async def hang() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            canceled.set()
+
+    job = hang.put(store)
+    with Worker(store, tasks, threads=1) as worker:
+        until(lambda: state(store, job.id) == "failed")
+        assert worker.stuck == 0
+
+    assert failure_of(store, job.id).group == "timeout"
+    assert canceled.is_set()
+
+
+def test_a_timeout_counts_after_a_pause_without_runs_too(store: Store) -> None:
+    tasks = Tasks(queue="q")
+
+    @tasks.task
+    async def short() -> None:
+        pass
+
+    @tasks.task(timeout=0.05, retries=0)
+    async def hang() -> None:
+        await asyncio.Event().wait()
+
+    with Worker(store, tasks, async_slots=1) as worker:
+        short.put(store).result(timeout=30)
+        until(lambda: worker._heartbeats._is_asleep)
+        job = hang.put(store)
+        until(lambda: state(store, job.id) == "failed")
+
+
+@pytest.mark.parametrize(("threads", "async_slots"), [(2, 0), (0, 2)])
+@pytest.mark.parametrize("end", [SystemExit(3), KeyboardInterrupt()])
+def test_an_async_task_that_exits_leaves_the_runs_of_others_alone(
+    store: Store, threads: int, async_slots: int, end: BaseException
+) -> None:
+    tasks, go_on = Tasks(queue="q"), threading.Event()
+
+    @tasks.task
+    async def other() -> str:
+        while not go_on.is_set():
+            await asyncio.sleep(0.01)
+        return "ended"
+
+    @tasks.task(retries=0)
+    async def leave() -> None:
+        await asyncio.gather(asyncio.create_task(_raise(end)))
+
+    with Worker(store, tasks, threads=threads, async_slots=async_slots):
+        beside, leaving = other.put(store), leave.put(store)
+        until(lambda: state(store, leaving.id) == "failed")
+        go_on.set()
+        assert beside.result(timeout=30) == "ended"
+        assert other.put(store).result(timeout=30) == "ended"
+
+    assert failure_of(store, leaving.id).group == f"q-{type(end).__name__}"
+
+
+async def _raise(error: BaseException) -> None:
+    raise error
+
+
+def test_a_task_that_awaits_something_canceled_is_retried_as_after_any_error(store: Store) -> None:
+    tasks = Tasks(queue="q")
+
+    @tasks.task(retries=1, backoff=fixed(0))
+    async def await_canceled() -> None:
+        inner = asyncio.create_task(asyncio.sleep(60))
+        inner.cancel()
+        await inner
+
+    job = await_canceled.put(store)
+    Worker(store, tasks, async_slots=1).run_until_empty()
+
+    assert failure_of(store, job.id).group == "q-CancelledError"
+    assert [entry.what for entry in found(store, job.id).history].count("popped") == 2
 
 
 def test_an_async_task_whose_job_is_canceled_is_told(store: Store) -> None:

@@ -6,6 +6,7 @@ from holdfast.declarations import operation
 from holdfast.jobs.arguments import check_name
 from holdfast.jobs.layout import below, last_part, unpack_time
 from holdfast.jobs.records import WorkerCounts, WorkerJobs
+from holdfast.limits import JOBS_PER_STEP
 
 if TYPE_CHECKING:
     from holdfast.jobs.ledger import Ledger
@@ -18,10 +19,10 @@ class WorkerOperations:
 
     @operation()
     def workers(self, *, now: float | None = None) -> list[WorkerCounts]:
-        """Returns all workers, the last seen first; forgets those not seen for `max-worker-age`
-        seconds.
+        """Returns the workers that were seen within `max-worker-age` seconds, the last seen first.
 
-        Reads 1 key for each worker and for each job that one holds.
+        Forgets up to `JOBS_PER_STEP` others. Reads 1 key for each worker and for each job that one
+        holds.
         """
         return workers(self._ledger, self._ledger.time(now))
 
@@ -44,10 +45,13 @@ class WorkerOperations:
 
 
 def workers(ledger: "Ledger", now: float) -> list[WorkerCounts]:
-    forget_old(ledger, now)
+    oldest = now - ledger.settings().worker_age
     prefix = ledger.keys.workers
     pairs = ledger.tx.scan(*below(prefix))
-    seen = [(unpack_time(value), last_part(key, prefix)) for key, value in pairs]
+    all_seen = [(unpack_time(value), last_part(key, prefix)) for key, value in pairs]
+    seen = [each for each in all_seen if each[0] > oldest]
+    for _, name in [each for each in all_seen if each[0] <= oldest][:JOBS_PER_STEP]:
+        _forget(ledger, name)
     seen.sort(key=lambda each: (each[0], each[1].encode()), reverse=True)
     found: list[WorkerCounts] = []
     for time, name in seen:
@@ -63,14 +67,17 @@ def workers(ledger: "Ledger", now: float) -> list[WorkerCounts]:
     return found
 
 
-def forget_old(ledger: "Ledger", now: float) -> None:
-    """Forgets workers that were not seen for too long, with the lists of their jobs."""
-    oldest = now - ledger.settings().worker_age
-    prefix = ledger.keys.workers
-    old = [key for key, value in ledger.tx.scan(*below(prefix)) if unpack_time(value) <= oldest]
-    for key in old:
-        ledger.tx.delete(key)
-        ledger.tx.clear(*below(ledger.keys.worker(last_part(key, prefix)).held))
+def forget_if_old(ledger: "Ledger", worker: str, now: float) -> None:
+    """Forgets a worker that was not seen for too long, with the list of its jobs."""
+    seen = ledger.tx.get(ledger.keys.worker(worker).seen)
+    if seen is not None and unpack_time(seen) <= now - ledger.settings().worker_age:
+        _forget(ledger, worker)
+
+
+def _forget(ledger: "Ledger", worker: str) -> None:
+    keys = ledger.keys.worker(worker)
+    ledger.tx.delete(keys.seen)
+    ledger.tx.clear(*below(keys.held))
 
 
 def jobs_of(ledger: "Ledger", worker: str, now: float) -> WorkerJobs:

@@ -1,13 +1,13 @@
 """The event loop of a worker: async tasks run on it, in its own thread."""
 
 import asyncio
-import contextvars
 import threading
 from collections.abc import Coroutine
 from concurrent.futures import Future
-from typing import Any, TypeVar
+from contextlib import suppress
+from typing import Any, Generic, TypeVar
 
-__all__ = ["EventLoop"]
+__all__ = ["Awaited", "EventLoop", "Running"]
 
 T = TypeVar("T")
 
@@ -19,22 +19,22 @@ class EventLoop:
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
+        self._is_closing = threading.Event()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Runs `work` on the loop and returns its result, from any other thread."""
         return self.submit(work).result()
 
-    def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        """Starts `work` with the caller's context; cancelling the future cancels it."""
+    def submit(self, work: Coroutine[Any, Any, T]) -> "Awaited[T]":
+        """Like `start`, with a handle that can also wait for the result."""
         loop = self._started()
-        context = contextvars.copy_context()
-        future: Future[T] = Future()
-        future.set_running_or_notify_cancel()
-        loop.call_soon_threadsafe(_start, loop, work, context, future)
-        return future
+        awaited: Awaited[T] = Awaited(loop)
+        loop.call_soon_threadsafe(awaited.begin, work)
+        return awaited
 
     def start(self, work: Coroutine[Any, Any, Any]) -> "Running":
-        """Starts `work` and returns a handle that can cancel it from any thread."""
+        """Starts `work` in the caller's context; returns a handle that can cancel it from any
+        thread."""
         loop = self._started()
         running = Running(loop)
         loop.call_soon_threadsafe(running.begin, work)
@@ -44,8 +44,10 @@ class EventLoop:
         with self._lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
+                self._is_closing = threading.Event()
+                serve = (self._loop, self._is_closing)
                 self._thread = threading.Thread(
-                    target=_serve, args=(self._loop,), name="holdfast-loop", daemon=True
+                    target=_serve, args=serve, name="holdfast-loop", daemon=True
                 )
                 self._thread.start()
             return self._loop
@@ -56,6 +58,7 @@ class EventLoop:
             loop, self._loop = self._loop, None
             thread, self._thread = self._thread, None
         if loop is not None and thread is not None:
+            self._is_closing.set()
             loop.call_soon_threadsafe(loop.stop)
             thread.join()
 
@@ -80,27 +83,39 @@ class Running:
             self._task.cancel()
 
 
-def _start(
-    loop: asyncio.AbstractEventLoop,
-    work: Coroutine[Any, Any, T],
-    context: contextvars.Context,
-    future: Future[T],
-) -> None:
-    def finish(task: "asyncio.Task[T]") -> None:
+class Awaited(Running, Generic[T]):
+    """A coroutine that runs on the loop, while another thread waits for it."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(loop)
+        self._future: Future[T] = Future()
+
+    def begin(self, work: Coroutine[Any, Any, Any]) -> None:
+        super().begin(work)
+        assert self._task is not None
+        self._task.add_done_callback(self._end)
+
+    def result(self) -> T:
+        """Returns the result, or raises the exception, as soon as the coroutine has ended."""
+        return self._future.result()
+
+    def _end(self, task: "asyncio.Task[T]") -> None:
         if task.cancelled():
-            future.set_exception(asyncio.CancelledError())
+            self._future.set_exception(asyncio.CancelledError())
         elif (error := task.exception()) is not None:
-            future.set_exception(error)
+            self._future.set_exception(error)
         else:
-            future.set_result(task.result())
-
-    loop.create_task(work, context=context).add_done_callback(finish)
+            self._future.set_result(task.result())
 
 
-def _serve(loop: asyncio.AbstractEventLoop) -> None:
+def _serve(loop: asyncio.AbstractEventLoop, is_closing: threading.Event) -> None:
     asyncio.set_event_loop(loop)
     try:
-        loop.run_forever()
+        while not is_closing.is_set():
+            # asyncio gives these to whoever awaits the coroutine, and raises them here too: they
+            # would end the loop, and with it the runs of all others.
+            with suppress(SystemExit, KeyboardInterrupt):
+                loop.run_forever()
     finally:
         left = asyncio.all_tasks(loop)
         for task in left:

@@ -11,11 +11,13 @@ awaited; `execute` drives it from a thread, `execute_async` from an event loop.
 """
 
 import asyncio
+import concurrent.futures
 import inspect
 import logging
 import time
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import AbstractContextManager, ExitStack
+from threading import current_thread, main_thread
 from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.errors import (
@@ -28,12 +30,10 @@ from holdfast.errors import (
     WorkflowTooLarge,
     WrongState,
 )
-from holdfast.jobs.history import RETRIED
 from holdfast.jobs.records import Job
 from holdfast.jobs.reports import Report
-from holdfast.limits import UNKNOWN_TASK_SECONDS, UNKNOWN_TASK_WAIT_SECONDS
 from holdfast.store import Space, Tx
-from holdfast.tasks.event_loop import EventLoop
+from holdfast.tasks.event_loop import Awaited, EventLoop
 from holdfast.tasks.outcomes import (
     Fail,
     Outcome,
@@ -43,6 +43,7 @@ from holdfast.tasks.outcomes import (
     Snooze,
     error_text,
     failure_text,
+    unknown_task,
 )
 from holdfast.tasks.parameters import Parameter
 from holdfast.tasks.provided_objects import Provided
@@ -133,18 +134,18 @@ class Attempt:
         self._is_prepared = False
         self._arguments: dict[str, Any] = {}
         self._injected: dict[str, Any] = {}
+        self._awaited: Awaited[Any] | None = None
 
     # --- running ----------------------------------------------------------------------------------
 
     def execute(self) -> Outcome:
         """Runs the task and returns the outcome for its job."""
         flow = self._flow(is_async=False)
-        run = self._runtime.loop.run
         try:
             waited = next(flow)
             while True:
                 try:
-                    value = run(_coroutine(waited))
+                    value = self._wait_for(waited)
                 except BaseException as error:
                     waited = flow.throw(error)
                 else:
@@ -152,6 +153,21 @@ class Attempt:
         except StopIteration as end:
             outcome: Outcome = end.value
             return outcome
+
+    def _wait_for(self, waited: Awaitable[Any]) -> Any:
+        self._awaited = awaited = self._runtime.loop.submit(_coroutine(waited))
+        if self.run.stopped is not None:  # just before: `interrupt` found nothing to cancel
+            awaited.cancel()
+        try:
+            return awaited.result()
+        finally:
+            self._awaited = None
+
+    def interrupt(self) -> None:
+        """Cancels what `execute` waits for, if the run was stopped; called by another thread."""
+        awaited = self._awaited
+        if awaited is not None and self.run.stopped is not None:
+            awaited.cancel()
 
     async def execute_async(self) -> Outcome:
         """Like `execute`, on an event loop. Call `prepare` before, in a thread."""
@@ -178,7 +194,7 @@ class Attempt:
             return None
         self._is_prepared = True
         if self.task is None:
-            return _unknown_task(self.job)
+            return unknown_task(self.job)
         try:
             self._arguments = self.task.parameters.decode(self.job.data)
         except BadTaskArgument as error:
@@ -406,7 +422,7 @@ class Attempt:
             return Outcome(what="fail", group=group, message=str(error), error=error)
         if isinstance(stopped, TaskTimedOut):
             return self._retry_or_fail(error, "timeout", str(stopped), str(stopped))
-        if isinstance(error, asyncio.CancelledError | KeyboardInterrupt):
+        if isinstance(error, KeyboardInterrupt) and current_thread() is main_thread():
             return Outcome(what="release", error=error)
         if isinstance(error, Settled):
             return Outcome(what="lost")
@@ -430,6 +446,8 @@ class Attempt:
         if self.task is None:
             return True
         options = self.task.options_given
+        if isinstance(error, asyncio.CancelledError):  # of something that the task awaited
+            error = concurrent.futures.CancelledError()  # which is an Exception
         return isinstance(error, options.retry_on) and not isinstance(error, options.fail_on)
 
     def _retry_or_fail(
@@ -463,27 +481,6 @@ class _Undone(Exception):
     def __init__(self, outcome: Outcome) -> None:
         super().__init__(outcome.message)
         self.outcome = outcome
-
-
-def _unknown_task(job: Job) -> Outcome:
-    """Hands back a job whose task this worker does not have: another one may have it.
-
-    During a rollout, workers of the old version see jobs of the new one. After an hour the job
-    fails. The time comes from the job's history, whose last entry is the pop.
-    """
-    group = f"{job.queue}-unknown-task"
-    message = f"no worker has a task {job.klass!r}"
-    begun = [
-        entry.when
-        for entry in job.history
-        if entry.what == RETRIED and entry.more.get("group") == group
-    ]
-    now = job.history[-1].when if job.history else 0
-    if begun and now - begun[0] >= UNKNOWN_TASK_SECONDS:
-        return Outcome(what="fail", group=group, message=message)
-    first, most = UNKNOWN_TASK_WAIT_SECONDS
-    delay = min(most, first * 2 ** min(len(begun), 10))
-    return Outcome(what="retry", free=True, delay=delay, group=group, message=message)
 
 
 async def _awaited(waited: Awaitable[Any]) -> Any:

@@ -58,6 +58,8 @@ class Heartbeats:
         self._renewals: dict[str, LockRenewal] = {}
         self._wake = threading.Event()
         self._is_closed = False
+        self._is_asleep = False
+        self._was_used = False  # since the thread looked
         self._thread: threading.Thread | None = None
 
     def add(self, renewal: LockRenewal, *, at_once: bool = False) -> None:
@@ -66,12 +68,14 @@ class Heartbeats:
         renewal.next = time.monotonic() + wait
         with self._lock:
             self._renewals[renewal.job.id] = renewal
+            self._was_used = True
+            was_asleep, self._is_asleep = self._is_asleep, False
             if self._thread is None:
                 self._thread = threading.Thread(
                     target=self._renew_regularly, name="holdfast-heartbeats", daemon=True
                 )
                 self._thread.start()
-        if wait < CHILD_REPORT_SECONDS:
+        if was_asleep or wait < CHILD_REPORT_SECONDS:
             self._wake.set()
 
     def remove(self, job: Job) -> None:
@@ -110,10 +114,18 @@ class Heartbeats:
                 self._send(due)
 
     def _pause(self) -> float:
-        """Returns how long to wait; new progress can arrive at any time."""
+        """Returns how long to wait; new progress can arrive at any time.
+
+        Without runs the thread sleeps until `add` wakes it, but only after a pause without a new
+        run: otherwise each short run would wake it.
+        """
         with self._lock:
-            if not self._renewals:
+            if not self._renewals and not self._was_used:
+                self._is_asleep = True
                 return 60.0  # `add` wakes it
+            self._was_used = False
+            if not self._renewals:
+                return CHILD_REPORT_SECONDS
             first = min(each.next for each in self._renewals.values())
         return max(0.0, min(CHILD_REPORT_SECONDS, first - time.monotonic()))
 

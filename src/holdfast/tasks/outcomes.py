@@ -11,11 +11,22 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from holdfast.jobs.records import NewJob
+from holdfast.jobs.history import RETRIED
+from holdfast.jobs.records import Job, NewJob
 from holdfast.jobs.steps import Step
-from holdfast.limits import MAX_TASK_ERROR_CHARS
+from holdfast.limits import MAX_TASK_ERROR_CHARS, UNKNOWN_TASK_SECONDS, UNKNOWN_TASK_WAIT_SECONDS
 
-__all__ = ["Fail", "Outcome", "Parked", "Retry", "Settled", "Snooze", "error_text", "failure_text"]
+__all__ = [
+    "Fail",
+    "Outcome",
+    "Parked",
+    "Retry",
+    "Settled",
+    "Snooze",
+    "error_text",
+    "failure_text",
+    "unknown_task",
+]
 
 _PACKAGE_FOLDER: Final = str(Path(__file__).parent.parent)
 _OMISSION: Final = "\n... [cut] ...\n"
@@ -97,6 +108,27 @@ class Parked(BaseException):
     def __init__(self, outcome: Outcome) -> None:
         super().__init__(outcome.message)
         self.outcome = outcome
+
+
+def unknown_task(job: Job) -> Outcome:
+    """Hands back a job whose task this worker does not have: another one may have it.
+
+    During a rollout, workers of the old version see jobs of the new one. After an hour the job
+    fails. The time comes from the job's history, whose last entry is the pop.
+    """
+    group = f"{job.queue}-unknown-task"
+    message = f"no worker has a task {job.klass!r}"
+    begun = [
+        entry.when
+        for entry in job.history
+        if entry.what == RETRIED and entry.more.get("group") == group
+    ]
+    now = job.history[-1].when if job.history else 0
+    if begun and now - begun[0] >= UNKNOWN_TASK_SECONDS:
+        return Outcome(what="fail", group=group, message=message)
+    first, most = UNKNOWN_TASK_WAIT_SECONDS
+    delay = min(most, first * 2 ** min(len(begun), 10))
+    return Outcome(what="retry", free=True, delay=delay, group=group, message=message)
 
 
 def error_text(error: BaseException) -> str:

@@ -77,6 +77,7 @@ class ThreadSlot:
         self.name = name
         self.number = number
         self._done = done
+        self._attempt: Attempt | None = None
         self._given: queue.SimpleQueue[Attempt | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
         self._thread.start()
@@ -86,7 +87,10 @@ class ThreadSlot:
         self._given.put(attempt)
 
     def interrupt(self) -> None:
-        """Does nothing: the task sees it at its next `run.check()`."""
+        """Cancels an async task; a function sees it at its next `run.check()`."""
+        attempt = self._attempt
+        if attempt is not None:
+            attempt.interrupt()
 
     def close(self, timeout: float | None = None) -> None:
         """Ends the thread; one that is stuck is abandoned after `timeout` seconds."""
@@ -97,7 +101,9 @@ class ThreadSlot:
         while (attempt := self._given.get()) is not None:
             # A run that follows another at once need not wait for the fetcher's thread.
             while attempt is not None:
+                self._attempt = attempt
                 attempt = self._done(end_of_run(self, attempt, attempt.execute))
+            self._attempt = None
 
 
 def end_of_run(slot: Slot, attempt: Attempt, execute: Callable[[], Outcome]) -> Finished:

@@ -722,8 +722,8 @@ class CalledJobs(CalledLayer):
         return self._call(_WORKER_PROGRAMS, now)
 
     def workers(self, *, now: float | None = None) -> list[WorkerCounts]:
-        """Returns all workers, the last seen first; forgets those not seen for `max-worker-
-        age` seconds.
+        """Returns the workers that were seen within `max-worker-age` seconds, the last seen
+        first.
         """
         return self._call(_WORKERS, now)
 

@@ -71,8 +71,8 @@ def workers_command(ledger: "Ledger", now: float, arguments: Arguments) -> Reply
         found = workers.workers(ledger, now)
         shown = [{"name": each.name, "jobs": each.jobs, "stalled": each.stalled} for each in found]
         return replies.text(replies.listed(shown))
-    workers.forget_old(ledger, now)
-    held = workers.jobs_of(ledger, word_as_name(name, "Workers", "worker"), now)
+    workers.forget_if_old(ledger, word_as_name(name, "Workers", "worker"), now)
+    held = workers.jobs_of(ledger, name, now)
     return replies.text(
         {"jobs": replies.listed(held.jobs), "stalled": replies.listed(held.stalled)}
     )
