@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.errors import InvalidTableQuery, TableNotFound
+from holdfast.errors import InvalidTableQuery, TableError, TableNotFound
 from holdfast.store import Store
 from tests.tables.schemas import hash_on, range_on, simple
 
@@ -143,3 +143,12 @@ def test_another_format_and_another_table_are_refused(store: Store) -> None:
         store.tables.export("missing")
     with pytest.raises(TableNotFound):
         store.tables.import_rows("missing", ["{}"])
+
+
+def test_lines_that_are_one_text_are_refused_with_what_to_do(store: Store) -> None:
+    store.tables.create(simple())
+
+    with pytest.raises(TableError, match="several lines") as caught:
+        store.tables.import_rows("simple", '{"key": "a", "place": 1}\n')
+
+    assert "splitlines" in (caught.value.hint or "")
