@@ -219,9 +219,10 @@ MAX_BATCH_OPERATIONS: Final = 1_000  # in one transaction, for which other write
 MAX_DELETED_KEYS: Final = 200_000
 MAX_DELETED_BYTES: Final = 256 * 1024 * 1024  # of those rows, which are in memory together
 MAX_KEPT_REVISIONS: Final = 1_000  # the count of a retention policy: each put reads as many rows
-# rows that a put removes or expires, after a change of the policy; further puts do the rest
-PRUNED_PER_PUT: Final = 1_000
-# rows with an expiry that such a put reads; it waits for their removal before it reads further
+# rows that the puts of a transaction remove or expire after a change of the policy; later puts do
+# the rest
+PRUNED_PER_TRANSACTION: Final = 1_000
+# rows with an expiry that such puts read; they wait for their removal before they read further
 MAX_EXPIRING_ROWS_READ: Final = 10_000
 # older revisions that a record's newest row lists because they outlive it; each put reads them all
 MAX_FALLBACKS: Final = 10
