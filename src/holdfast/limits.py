@@ -220,9 +220,10 @@ MAX_BATCH_OPERATIONS: Final = 1_000  # in one transaction, for which other write
 MAX_DELETED_KEYS: Final = 200_000
 MAX_DELETED_BYTES: Final = 256 * 1024 * 1024  # of those rows, which are in memory together
 MAX_KEPT_REVISIONS: Final = 1_000  # the count of a retention policy: each put reads as many rows
-# rows that a put removes or expires, after a change of the policy; further puts do the rest
-PRUNED_PER_PUT: Final = 1_000
-# rows with an expiry that such a put reads; it waits for their removal before it reads further
+# rows that the puts of a transaction remove or expire after a change of the policy; later puts do
+# the rest
+PRUNED_PER_TRANSACTION: Final = 1_000
+# rows with an expiry that such puts read; they wait for their removal before they read further
 MAX_EXPIRING_ROWS_READ: Final = 10_000
 # older revisions that a record's newest row lists because they outlive it; each put reads them all
 MAX_FALLBACKS: Final = 10
@@ -231,6 +232,8 @@ EXPIRED_REVISIONS_PER_STEP: Final = 16
 MAX_TABLE_INDEXES: Final = 100  # of a table of rows or of entities: each write maintains them all
 MAX_READ_PAGE_BYTES: Final = 256 * 1024 * 1024  # of stored rows: a page may show little of each
 ROWS_PER_IMPORT_STEP: Final = 1_000  # rows of an import in one transaction
+# those rows and their index entries: other writers wait for them
+KEYS_PER_IMPORT_STEP: Final = 5_000
 MAX_REPORTED_REFUSALS: Final = 1_000  # refused lines that an import names; all are counted
 ROWS_PER_BUILD_STEP: Final = 500  # rows that one transaction adds to a new index
 # rows or entities that one transaction adds to a new index; they are held in memory

@@ -1,5 +1,6 @@
 """The five retention policies, exact in the writing transaction."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -8,6 +9,8 @@ from hypothesis import strategies as st
 
 from holdfast.errors import InvalidTableSchema
 from holdfast.store import Store
+from holdfast.tables.row_codec import StoredRow
+from holdfast.tables.row_writer import RowWriter
 from holdfast.testing import Clock
 from tests.repetitions import repeated
 from tests.stores import Stores
@@ -213,7 +216,7 @@ def test_a_changed_policy_prunes_a_long_record_by_several_puts(
     policy: dict[str, int],
     late: bool,
 ) -> None:
-    monkeypatch.setattr("holdfast.tables.policies.PRUNED_PER_PUT", 3)
+    monkeypatch.setattr("holdfast.tables.row_writer.PRUNED_PER_TRANSACTION", 3)
     store.tables.create(kept_by(type="all"))
     for second in range(1, 13):
         put(store, second)
@@ -236,8 +239,8 @@ def test_a_changed_policy_prunes_a_long_record_by_several_puts(
 def test_a_put_reads_a_bounded_number_of_rows_that_expire_anyway(
     store: Store, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.tables.policies.PRUNED_PER_PUT", 3)
-    monkeypatch.setattr("holdfast.tables.policies.MAX_EXPIRING_ROWS_READ", 3)
+    monkeypatch.setattr("holdfast.tables.row_writer.PRUNED_PER_TRANSACTION", 3)
+    monkeypatch.setattr("holdfast.tables.row_writer.MAX_EXPIRING_ROWS_READ", 3)
     store.tables.create(kept_by(type="all"))
     for second in range(1, 13):
         put(store, second)
@@ -260,7 +263,7 @@ def test_a_put_reads_a_bounded_number_of_rows_that_expire_anyway(
 def test_latest_hash_prunes_a_long_hash_key_by_several_puts(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.tables.policies.PRUNED_PER_PUT", 3)
+    monkeypatch.setattr("holdfast.tables.row_writer.PRUNED_PER_TRANSACTION", 3)
     store.tables.create(kept_by(type="all"))
     for second in range(1, 13):
         put(store, second)
@@ -272,6 +275,79 @@ def test_latest_hash_prunes_a_long_hash_key_by_several_puts(
         put(store, second)
 
     assert seconds(store) == [18]
+
+
+@pytest.mark.parametrize(
+    "policy", [{"type": "latest", "count": 1, "grace_ttl": 0}, {"type": "latest_hash"}]
+)
+def test_the_puts_of_a_transaction_prune_a_bounded_number_of_rows_together(
+    store: Store, monkeypatch: pytest.MonkeyPatch, policy: Schema
+) -> None:
+    monkeypatch.setattr("holdfast.tables.row_writer.PRUNED_PER_TRANSACTION", 3)
+    store.tables.create(kept_by(type="all"))
+    for second in range(1, 21):
+        put(store, second)
+    store.tables.create(example(version=2, revisionRetentionPolicy=policy))
+    one = {"op": "put", "table": "example", "attributes": ROW}
+    tids = [version(second) for second in range(21, 26)]
+
+    store.tables.batch([one | {"attributes": {**ROW, "tid": tid}} for tid in tids])
+
+    # Five rows came, and each put may remove one if it has to.
+    assert 25 - 3 - 5 <= store.tables.facts("example").rows <= 25 - 3
+    for second in range(26, 40):
+        put(store, second)
+    assert seconds(store) == [39]
+
+
+def test_a_late_revision_does_not_cost_a_read_of_all_that_expire(
+    store: Store, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.tables.create(kept_by(type="latest", count=2, grace_ttl=60))
+    for second in range(50, 100):
+        put(store, second)
+    read = []
+    between = RowWriter.rows_between
+
+    def counted(writer: RowWriter, begin: bytes, end: bytes) -> Iterator[tuple[bytes, StoredRow]]:
+        for pair in between(writer, begin, end):
+            read.append(pair)
+            yield pair
+
+    monkeypatch.setattr(RowWriter, "rows_between", counted)
+    put(store, 10)
+    put(store, 60)
+
+    assert len(read) == 4
+    assert len(seconds(store)) == 51
+    clock.advance(seconds=60)
+    assert seconds(store) == [99, 98]
+
+
+def test_a_put_reads_a_bounded_number_of_expiring_rows_before_the_first_that_stays(
+    store: Store, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.tables.row_writer.MAX_EXPIRING_ROWS_READ", 3)
+    store.tables.create(kept_by(type="ttl", ttl=60))
+    put(store, 1)
+    store.tables.create(
+        example(version=2, revisionRetentionPolicy={"type": "latest", "count": 2, "grace_ttl": 0})
+    )
+    put(store, 2)
+    store.tables.create(example(version=3, revisionRetentionPolicy={"type": "ttl", "ttl": 60}))
+    for second in range(3, 13):
+        put(store, second)
+    store.tables.create(
+        example(version=4, revisionRetentionPolicy={"type": "latest", "count": 1, "grace_ttl": 0})
+    )
+    put(store, 13)
+    assert len(seconds(store)) == 13
+
+    clock.advance(seconds=60)
+    store.sweep()
+    put(store, 14)
+
+    assert seconds(store) == [14]
 
 
 def test_a_policy_keeps_a_bounded_number_of_revisions(store: Store) -> None:

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.errors import InvalidTableQuery, TableNotFound
+from holdfast.errors import InvalidTableQuery, TableError, TableNotFound
 from holdfast.store import Store
+from holdfast.tables import transfer
 from tests.tables.schemas import hash_on, range_on, simple
 
 ATTRIBUTES = {
@@ -143,3 +144,31 @@ def test_another_format_and_another_table_are_refused(store: Store) -> None:
         store.tables.export("missing")
     with pytest.raises(TableNotFound):
         store.tables.import_rows("missing", ["{}"])
+
+
+def test_lines_that_are_one_text_are_refused_with_what_to_do(store: Store) -> None:
+    store.tables.create(simple())
+
+    with pytest.raises(TableError, match="several lines") as caught:
+        store.tables.import_rows("simple", '{"key": "a", "place": 1}\n')
+
+    assert "splitlines" in (caught.value.hint or "")
+
+
+def test_an_import_into_a_table_with_many_indexes_has_short_transactions(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.tables.store.KEYS_PER_IMPORT_STEP", 12)
+    store.tables.create(simple(secondaryIndexes={"by_value": [hash_on("value")]}))
+    portions = []
+    import_lines = transfer.import_lines
+
+    def counted(tx: Any, table: str, lines: Any, make_version: Any) -> Any:
+        portions.append(len(lines))
+        return import_lines(tx, table, lines, make_version)
+
+    monkeypatch.setattr("holdfast.tables.transfer.import_lines", counted)
+    rows = [json.dumps({"key": "a", "place": place, "value": "x"}) for place in range(15)]
+
+    assert store.tables.import_rows("simple", rows).rows == 15
+    assert portions == [6, 6, 3]

@@ -13,7 +13,7 @@ from holdfast.errors import (
     TableError,
 )  # fmt: skip
 from holdfast.store import Store
-from tests.tables.schemas import example, hash_on, range_on, version
+from tests.tables.schemas import example, hash_on, range_on, simple, version
 
 
 def target(**members: Any) -> TablePath:
@@ -305,3 +305,13 @@ def test_an_unknown_parameter_names_the_nearest_one(
 
     with pytest.raises(InvalidTableQuery, match=f"did you mean '{expected}'"):
         store.tables.get_by_url("example", ["Tom"], query_string)
+
+
+@pytest.mark.parametrize(("values", "query_string"), [(5, ""), ("a", ""), ([5], ""), (["a"], 5)])
+def test_a_path_that_is_no_list_of_texts_is_refused(
+    store: Store, values: Any, query_string: Any
+) -> None:
+    store.tables.create(simple())
+
+    with pytest.raises(TableError):
+        store.tables.delete_by_url("simple", values, query_string)

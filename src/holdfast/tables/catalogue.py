@@ -131,6 +131,8 @@ def drop(tx: Transaction, table: str) -> bool:
 def names(reader: Reader, *, after: str | None, limit: int) -> list[str]:
     """Returns names of tables in byte order, tables that exist by default included."""
     check_limit(limit)
+    if after is not None and not isinstance(after, str):
+        raise InvalidTableQuery(f"`after` must be the name of a table, not {shown(after)}")
     keys = keys_of(reader.space)
     found: set[str] = set()
     for prefix in (keys.tables, keys.defaults):

@@ -7,6 +7,7 @@ from holdfast.declarations import operation
 from holdfast.engine.contract import Transaction
 from holdfast.limits import DEFAULT_PAGE_ROWS
 from holdfast.tables import batches, catalogue, deletes, index_build, puts, urls
+from holdfast.tables.argument_errors import error_for_argument
 from holdfast.tables.queries import Query
 from holdfast.tables.read_fast_path import fast_page
 from holdfast.tables.reads import Form, check_form, get_page
@@ -30,6 +31,9 @@ class Tables:
     Rows are dicts. Values are plain Python (`str`, `bytes`, `bool`, `int`, `Decimal`, `float`,
     `UUID`, aware `datetime`, lists for sets); their JSON forms are accepted too.
     """
+
+    # Called by the server; see operations.py.
+    _error_for_argument = staticmethod(error_for_argument)
 
     def __init__(self, tx: Transaction, versions: Versions | None = None) -> None:
         self._tx = tx
@@ -266,6 +270,7 @@ class Tables:
         rows returned.
         """
         plan = catalogue.find(self._tx, table)
+        urls.check_types(values, query_string)
         query = urls.query_of(self._tx, plan, index, list(values), query_string)
         return get_page(self._tx, plan, query, form)
 
@@ -283,6 +288,7 @@ class Tables:
     ) -> PutResult:
         """Puts a row, with key attributes from the path of a URL."""
         plan = catalogue.find(self._tx, table)
+        urls.check_types(values)
         return self.put(
             table,
             urls.attributes_of(plan, list(values), attributes),
@@ -306,6 +312,7 @@ class Tables:
     ) -> DeleteResult:
         """Deletes the slice that a URL names."""
         plan = catalogue.find(self._tx, table)
+        urls.check_types(values, query_string)
         attributes = urls.slice_attributes(self._tx, plan, list(values), query_string)
         return self.delete(
             table, attributes, if_=if_, if_match=if_match, if_none_match=if_none_match

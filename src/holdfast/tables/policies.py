@@ -20,7 +20,7 @@ import msgspec
 from holdfast.error_text import did_you_mean, shown
 from holdfast.errors import InvalidTableSchema
 from holdfast.keys import prefix_range
-from holdfast.limits import MAX_EXPIRING_ROWS_READ, MAX_KEPT_REVISIONS, PRUNED_PER_PUT
+from holdfast.limits import MAX_KEPT_REVISIONS
 from holdfast.tables import durations
 from holdfast.tables.durations import seconds_of
 from holdfast.tables.row_codec import StoredRow
@@ -269,12 +269,17 @@ def _keep_latest_of_interval(
 
 def _keep_first_of_hash(policy: Policy, writer: "RowWriter", key: bytes, values: "Values") -> None:
     begin, end = prefix_range(writer.hash_prefix(values))
-    rows = []
-    for read, (row_key, row) in enumerate(writer.rows_between(begin, end)):
+    room = writer.prune_room
+    rows: list[tuple[bytes, StoredRow]] = []
+    for row_key, row in writer.rows_between(begin, end):
         if not row.expires_ms:
             rows.append((row_key, row))
-        if len(rows) > PRUNED_PER_PUT or read > MAX_EXPIRING_ROWS_READ:
-            break  # the next put goes on
+        else:
+            room.expiring -= 1
+        # A put adds one row, so it may always remove one. The next put goes on.
+        if len(rows) > max(1, room.rows) or (row.expires_ms and room.expiring < 0):
+            break
+    room.rows -= len(rows[1:])
     writer.remove(rows[1:])
 
 
@@ -287,7 +292,8 @@ def _keep_newest(
     record as one that the policy was not yet applied to.
     """
     generation = writer.plan.record.policy_generation
-    kept = expiring = 0
+    room = writer.prune_room
+    kept = 0
     is_cut = False
     marked: list[tuple[bytes, StoredRow]] = []  # those of the generation, to be marked otherwise
     superfluous: list[tuple[bytes, StoredRow]] = []
@@ -295,8 +301,8 @@ def _keep_newest(
     newest: tuple[bytes, StoredRow] | None = None
     for key, row in writer.rows_between(begin, end):
         if row.expires_ms:
-            expiring += 1
-            is_cut = is_applied is False and expiring > MAX_EXPIRING_ROWS_READ
+            room.expiring -= not is_applied
+            is_cut = not is_applied and room.expiring < 0
             if is_cut:
                 break
             continue
@@ -307,11 +313,18 @@ def _keep_newest(
             kept += 1
             if row.generation == generation:
                 marked.append((key, row))
+            if kept == policy.count and is_applied and key < written:
+                # The row just written is the only other one: those between them expire.
+                superfluous += writer.without_expiry(written)
+                break
             continue
-        superfluous.append((key, row))
-        is_cut = not is_applied and len(superfluous) == PRUNED_PER_PUT
-        if is_applied or is_cut:
+        is_cut = not is_applied and room.rows <= 0
+        if is_cut:
             break
+        superfluous.append((key, row))
+        if is_applied:
+            break
+        room.rows -= 1
     _expire(policy, writer, superfluous)
     if is_cut:
         for key, row in marked:

@@ -13,7 +13,13 @@ from typing import Final
 from holdfast import expiry
 from holdfast.engine.contract import Transaction
 from holdfast.keys import after, prefix_range
-from holdfast.limits import EXPIRED_REVISIONS_PER_STEP, MAX_FALLBACKS, MIN_COMPRESSED_BYTES
+from holdfast.limits import (
+    EXPIRED_REVISIONS_PER_STEP,
+    MAX_EXPIRING_ROWS_READ,
+    MAX_FALLBACKS,
+    MIN_COMPRESSED_BYTES,
+    PRUNED_PER_TRANSACTION,
+)
 from holdfast.tables import layout, revisions, row_codec
 from holdfast.tables.layout import BYTES, ROWS
 from holdfast.tables.plan import VERSION_BYTES, Index, TablePlan, Values
@@ -25,6 +31,16 @@ EXPIRED_ROW: Final = (
 )
 
 
+class PruneRoom:
+    """What the puts of one transaction may still prune after a change of the policy."""
+
+    __slots__ = ("expiring", "rows")
+
+    def __init__(self) -> None:
+        self.rows = PRUNED_PER_TRANSACTION
+        self.expiring = MAX_EXPIRING_ROWS_READ  # to be read
+
+
 class RowWriter:
     """The changes of one transaction to one table; `finish` writes the counts of all of them."""
 
@@ -34,6 +50,7 @@ class RowWriter:
         self._keys = layout.table_keys(tx.space, plan.number)
         self._rows = self._keys.rows
         self._counts = [0, 0, 0, 0]
+        self.prune_room = PruneRoom()
 
     @property
     def now_ms(self) -> int:
@@ -51,6 +68,11 @@ class RowWriter:
         """Returns the stored row, live or not."""
         value = self.tx.get(key)
         return None if value is None else row_codec.decode(value)
+
+    def without_expiry(self, key: bytes) -> list[tuple[bytes, StoredRow]]:
+        """Returns the stored row, unless it will expire."""
+        row = self.row(key)
+        return [] if row is None or row.expires_ms else [(key, row)]
 
     def is_live(self, row: StoredRow) -> bool:
         return not row.expires_ms or row.is_live(self.now_ms)

@@ -81,7 +81,14 @@ def import_lines(
 
 def numbered(lines: Iterable[bytes | str]) -> Iterator[tuple[int, bytes]]:
     """Yields the lines that are not blank, numbered from 1."""
+    if isinstance(lines, str | bytes) or not isinstance(lines, Iterable):
+        raise InvalidTableRequest(
+            f"`lines` must be several lines, not {shown(lines)}",
+            hint="Split a text with `splitlines()`, or pass an open file.",
+        )
     for number, line in enumerate(lines, 1):
+        if not isinstance(line, str | bytes):
+            raise InvalidTableRequest(f"line {number} must be text or bytes, not {shown(line)}")
         # A lone surrogate becomes bytes that are not UTF-8, so its line is refused as not UTF-8.
         raw = line.encode(errors="surrogatepass") if isinstance(line, str) else line
         if raw.strip():

@@ -12,7 +12,7 @@ from urllib.parse import unquote_to_bytes
 import msgspec
 
 from holdfast.engine.contract import Reader
-from holdfast.error_text import did_you_mean
+from holdfast.error_text import did_you_mean, shown
 from holdfast.errors import (
     InvalidAttributeValue,
     InvalidTablePath,
@@ -52,10 +52,19 @@ def query_of(
     return builder.query(index)
 
 
-def attributes_of(
-    plan: TablePlan, values: list[str], attributes: Mapping[str, Any]
-) -> dict[str, Any]:
+def check_types(values: Any, query_string: Any = "") -> None:
+    """Raises unless these can come from a URL: a list of texts, and a text."""
+    if not isinstance(values, list | tuple) or not all(isinstance(each, str) for each in values):
+        raise InvalidTablePath(f"The values of a path are a list of texts, not {shown(values)}")
+    if not isinstance(query_string, str):
+        raise InvalidTableQuery(f"A query string is a text, not {shown(query_string)}")
+
+
+def attributes_of(plan: TablePlan, values: list[str], attributes: Any) -> dict[str, Any]:
     """Returns the attributes of a put: key attributes from the path, the rest from the body."""
+    if attributes is not None and not isinstance(attributes, Mapping):
+        raise InvalidTableRequest("The attributes of a put are an object")
+    attributes = attributes or {}
     merged = dict(attributes)
     for name, text in _fixed(plan, plan.primary, values).items():
         attribute = plan.attributes[name]
