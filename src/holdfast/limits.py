@@ -331,6 +331,7 @@ MAX_EVENT_SCHEMA_BYTES: Final = 1024 * 1024  # of one; parsing it takes a second
 # of all schemas of a space, and of those that a process remembers; parsed, they are 13 times as
 # large
 MAX_EVENT_SCHEMAS_BYTES: Final = 4 * 1024 * 1024
+MAX_EVENT_SCHEMAS: Final = 10_000  # of a space: a deploy reads all of them, for about 20 ms
 MAX_SCHEMA_NAME_BYTES: Final = 128  # a name is part of reports
 MAX_EXPRESSION_TERMS: Final = 1_000  # in one list of an expression
 MAX_EXPRESSION_STEPS: Final = 16  # each step of a chain can multiply what it looks up

@@ -145,6 +145,13 @@ class Reads:
             for entry in found
         ]
 
+    def top_descending(self, key: str, most: int) -> list[BoardEntry]:
+        """Returns up to `most` of the K entries of a board, highest count first, of equal counts
+        the greater value first: the order of Redis' ZREVRANGE."""
+        record = self._board(key)
+        found = boards.top_descending(self._cache, record, min(most, record.bound))
+        return [BoardEntry(value=e.value.decode(), count=e.count, error=e.error) for e in found]
+
     # --- counters --------------------------------------------------------------------------------
 
     def gross(
