@@ -228,6 +228,8 @@ MAX_FALLBACKS: Final = 10
 # expired revisions that one removal takes with it; each may be as large as a row can be
 EXPIRED_REVISIONS_PER_STEP: Final = 16
 MAX_TABLE_INDEXES: Final = 100  # of a table of rows or of entities: each write maintains them all
+# of an index or a compound primary key of entities: each of its beginnings can answer queries
+MAX_INDEX_COLUMNS: Final = 64
 MAX_READ_PAGE_BYTES: Final = 256 * 1024 * 1024  # of stored rows: a page may show little of each
 ROWS_PER_IMPORT_STEP: Final = 1_000  # rows of an import in one transaction
 MAX_REPORTED_REFUSALS: Final = 1_000  # refused lines that an import names; all are counted
