@@ -230,6 +230,8 @@ MAX_FALLBACKS: Final = 10
 # expired revisions that one removal takes with it; each may be as large as a row can be
 EXPIRED_REVISIONS_PER_STEP: Final = 16
 MAX_TABLE_INDEXES: Final = 100  # of a table of rows or of entities: each write maintains them all
+# of an index or a compound primary key of entities: each of its beginnings can answer queries
+MAX_INDEX_COLUMNS: Final = 64
 MAX_READ_PAGE_BYTES: Final = 256 * 1024 * 1024  # of stored rows: a page may show little of each
 ROWS_PER_IMPORT_STEP: Final = 1_000  # rows of an import in one transaction
 # those rows and their index entries: other writers wait for them
@@ -335,6 +337,7 @@ MAX_EVENT_SCHEMA_BYTES: Final = 1024 * 1024  # of one; parsing it takes a second
 # of all schemas of a space, and of those that a process remembers; parsed, they are 13 times as
 # large
 MAX_EVENT_SCHEMAS_BYTES: Final = 4 * 1024 * 1024
+MAX_EVENT_SCHEMAS: Final = 10_000  # of a space: a deploy reads all of them, for about 20 ms
 MAX_SCHEMA_NAME_BYTES: Final = 128  # a name is part of reports
 MAX_EXPRESSION_TERMS: Final = 1_000  # in one list of an expression
 MAX_EXPRESSION_STEPS: Final = 16  # each step of a chain can multiply what it looks up

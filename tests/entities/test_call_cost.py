@@ -72,6 +72,22 @@ def test_the_bytes_that_a_call_writes_are_limited(
         entities.execute([Update(TABLE, ALL, [change])])
 
 
+def test_all_of_a_table_that_holds_too_much_is_refused_before_it_is_read(
+    entities: StoreEntities, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(value: bytes) -> None:
+        raise AssertionError("read")
+
+    monkeypatch.setattr("holdfast.entities.answer_meters.MAX_ANSWER_ENTITIES", 3)
+    monkeypatch.setattr("holdfast.entities.selections.MAX_ANSWER_ENTITIES", 3)
+    assert len(entities.select_raw(TABLE, ALL, limit=-1, offset=1)) == 3
+    monkeypatch.setattr("holdfast.entities.selections.read_head", read)
+
+    for limit in (-1, 4):
+        with pytest.raises(AnswerTooLarge):
+            entities.select_raw(TABLE, ALL, limit=limit)
+
+
 def test_the_keys_to_take_from_a_map_are_a_set() -> None:
     [(_, _, keys)] = check_changes([Change("MDEL", "map", ["a", "b", "a"])])
 

@@ -117,3 +117,28 @@ def test_a_new_order_of_indexes_rebuilds_none() -> None:
     made = plan(of(before), of(changed(indexes=(BY_AGE, BY_NAME))))
 
     assert only(made) == ("change", (), (BY_AGE, BY_NAME), ())
+
+
+class CountedName(str):
+    """A name that counts how often it is compared."""
+
+    __slots__ = ()
+    compared = 0
+
+    def __eq__(self, other: object) -> bool:
+        CountedName.compared += 1
+        return str.__eq__(self, other)
+
+    __hash__ = str.__hash__
+
+
+def test_each_column_is_looked_up_once_however_many_there_are() -> None:
+    old = tuple(Column(name=CountedName(f"c{n}"), type="Text") for n in range(200))
+    new = tuple(Column(name=CountedName(f"c{n}"), type="Int") for n in range(100, 300))
+    made = plan(of(changed(columns=old)), of(changed(columns=new)))
+    CountedName.compared = 0
+
+    lines = made.lines()
+
+    assert len(lines) == 1 + 300
+    assert CountedName.compared < 2_000

@@ -192,3 +192,26 @@ def test_a_table_with_a_long_name_is_shown_by_its_beginning(entities: StoreEntit
         entities.select_raw("T" * 100_000, BY_AGE)
 
     assert len(caught.value.hint) < 500
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda e: e.get_raw("test.Users", "anna"), "ids must be a list of texts, not 'anna'"),
+        (lambda e: e.get_raw("test.Users", 5), "ids must be a list of texts, not 5"),
+        (
+            lambda e: e.get_raw("test.Users", [], properties="age"),
+            "properties must be a list of texts",
+        ),
+        (
+            lambda e: e.select_raw("test.Users", BY_AGE, properties="age"),
+            "properties must be a list",
+        ),
+        (lambda e: e.update_raw("test.Users", BY_AGE, 5), "changes must be a list, not 5"),
+    ],
+)
+def test_one_text_is_not_a_list_of_its_letters(
+    entities: StoreEntities, call: Callable[[Any], object], words: str
+) -> None:
+    with pytest.raises(BadQuery, match=words):
+        call(entities)

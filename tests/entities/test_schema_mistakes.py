@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.entities.schema_dump import dump_schema
-from holdfast.entities.schema_file import read_schemas
+from holdfast.entities.schema_file import parse_schema, read_schemas
 from holdfast.errors import InvalidEntitySchema
 from holdfast.limits import MAX_SCHEMA_BYTES
 from tests.entities.schema_texts import SHOP, problems, table
@@ -218,6 +218,22 @@ def test_no_file_can_do_worse_than_be_refused(content: str | bytes) -> None:
     reading = read_schemas([("a.yaml", content)])
 
     assert reading.errors or dump_schema(reading.schemas[0])
+
+
+@pytest.mark.parametrize(
+    "keys", ["indexes: [{type: compound, columns: [%s]}]", "primary: {columns: [%s]}"]
+)
+def test_an_index_or_a_primary_key_has_at_most_64_columns(keys: str) -> None:
+    columns = ", ".join(f"c{number}: {{type: Int}}" for number in range(65))
+    named = [f"c{number}" for number in range(65)]
+
+    def text(count: int) -> str:
+        own = keys % ", ".join(named[:count])
+        return f"schema: s\ntables: {{T: {{columns: {{{columns}}}, {own}}}}}"
+
+    parse_schema(text(64))
+    with pytest.raises(InvalidEntitySchema, match="has 65 columns, at most 64 are allowed"):
+        parse_schema(text(65))
 
 
 def test_a_table_has_at_most_a_hundred_indexes() -> None:

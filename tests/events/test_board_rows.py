@@ -153,3 +153,35 @@ class Counting:
         for pair in self._reader.scan(*range, **options):
             self.keys += 1
             yield pair
+
+
+@pytest.mark.every_engine
+@pytest.mark.parametrize("many", [3, 30, 120])
+def test_the_descending_order_is_that_of_a_sort_of_all(store: Store, send: Send, many: int) -> None:
+    deploy(store, max_stored_values=100)
+    chance = random.Random(many)
+    stream = [f"{n % 10}{n}" for n in range(many) for _ in range(chance.choice((1, 1, 2, 2, 7)))]
+    send("e", v=stream)
+
+    expected = sorted(
+        Counter(stream).items(), key=lambda each: (each[1], each[0].encode()), reverse=True
+    )
+
+    with store._runner.view() as reader:
+        for k in (1, 2, 7, 50, 100, 500):
+            found = Reads(reader).top_descending("b", k)
+            assert [(each.value, each.count) for each in found] == expected[: min(k, 100)]
+
+
+def test_the_first_in_descending_order_of_many_equal_ones_cost_few_reads(
+    store: Store, send: Send
+) -> None:
+    deploy(store, max_stored_values=100)
+    send("e", v=[f"v{n:03}" for n in range(400)])
+
+    with store._runner.view() as reader:
+        counting = Counting(reader)
+        found = Reads(counting).top_descending("b", 3)  # type: ignore[arg-type]  # it reads
+
+    assert [each.value for each in found] == ["v399", "v398", "v397"]
+    assert counting.keys <= 10

@@ -3,6 +3,8 @@
 import pytest
 
 from holdfast.errors import InvalidEventSchema, UnknownSchema
+from holdfast.events import deployment
+from holdfast.events.handlers import DeployedSchema
 from holdfast.events.schema import read_schema
 from holdfast.store import Store
 from tests.events.conftest import Send, values
@@ -97,3 +99,38 @@ def test_any_number_of_prefixes_costs_an_event_the_same_look_ups(store: Store, s
     reply = send("e:a:b", v=1)
 
     assert (reply.handlers, values(store, "one")) == (1, ["1"])
+
+
+@pytest.mark.parametrize("dialect", ["mql", "flux"])
+def test_another_schema_does_not_make_those_that_stay_be_parsed_again(
+    store: Store, send: Send, monkeypatch: pytest.MonkeyPatch, dialect: str
+) -> None:
+    store.events.deploy(ONE, "one", dialect)  # type: ignore[arg-type]  # one of two
+    send("e", v=1)
+    parsed: list[str] = []
+    parse = deployment._parsed
+
+    def noted(name: str, stored: bytes) -> DeployedSchema:
+        parsed.append(name)
+        return parse(name, stored)
+
+    monkeypatch.setattr(deployment, "_parsed", noted)
+    store.events.deploy(TWO, "two")
+    send("e", v=2)
+
+    assert "one" not in parsed
+    assert values(store, "two") == ["2"]
+
+
+def test_a_space_has_a_bounded_number_of_schemas(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deployment, "MAX_EVENT_SCHEMAS", 2)
+    store.events.deploy(ONE, "one")
+    store.events.deploy(TWO, "two")
+
+    with pytest.raises(InvalidEventSchema, match="there would be 3 schemas, at most 2 fit"):
+        store.events.deploy(ONE, "three")
+    store.events.deploy(ONE, "two")
+
+    assert list(store.events.schemas()) == ["one", "two"]

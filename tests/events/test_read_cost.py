@@ -17,6 +17,8 @@ READS: dict[str, Callable[[Any, list[str]], object]] = {
     "distinct": lambda events, keys: events.distinct(keys, since=1),
     "keep_distinct": lambda events, keys: events.keep_distinct(keys, since=1),
     "gross": lambda events, keys: events.gross([f"w{key}" for key in keys], since=1),
+    "aggregate": lambda events, keys: events.aggregate([f"n{key}" for key in keys]),
+    "series": lambda events, keys: events.series("{minute}", "p95", 0, 60_000 * (len(keys) - 1)),
 }
 
 

@@ -158,6 +158,8 @@ class Entities(StoredModelCalls):
             raise BadQuery("No selection filters for Update query")
         if not changes:
             raise BadQuery("No changes in update query")
+        if not isinstance(changes, Iterable):
+            raise BadQuery(f"changes must be a list, not {shown(changes)}")
         steps = check_changes(changes)
         tx, only = self._tx, only_id(filters)
         if only is not None:
@@ -233,7 +235,9 @@ class Entities(StoredModelCalls):
         if not table:
             raise BadQuery("No table for GET query")
         access = access_to(self._tx, table)
-        ids, meter = list(ids), self._meter
+        if type(ids) is not list:
+            ids = _listed(ids, "ids")
+        meter = self._meter
         if meter is None and len(ids) > 1:  # a single entity is never too large
             meter = AnswerMeter()
         if meter is not None:
@@ -394,8 +398,17 @@ def _entities(found: FoundEntities, properties: Sequence[str]) -> list[Entity]:
     ]
 
 
+def _listed(given: Iterable[str], what: str) -> list[str]:
+    """Returns a list of the texts; one text alone, whose letters Python would list, is refused."""
+    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
+        raise BadQuery(f"{what} must be a list of texts, not {shown(given)}")
+    return list(given)
+
+
 def positions(names: Iterable[str]) -> dict[str, int]:
     """Returns the distinct names with their positions: the argument of `project`."""
+    if type(names) is not list:
+        names = _listed(names, "properties")
     return {name: place for place, name in enumerate(dict.fromkeys(names))}
 
 

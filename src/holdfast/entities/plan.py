@@ -120,15 +120,15 @@ def _same_entries(old: Index | None, new: Index) -> bool:
 
 
 def _column_lines(old: Table, new: Table) -> Iterator[str]:
+    before = {column.name: column for column in old.columns}
     for column in new.columns:
-        was = old.column(column.name)
+        was = before.pop(column.name, None)
         if was is None:
             yield f"    + column {column.name}: {column.type}"
         elif was != column:
             yield f"    ~ column {column.name}: {', '.join(_differences(was, column))}"
-    for column in old.columns:
-        if new.column(column.name) is None:
-            yield f"    - column {column.name}, whose values stay stored"
+    for name in before:
+        yield f"    - column {name}, whose values stay stored"
 
 
 def _differences(old: Column, new: Column) -> Iterator[str]:

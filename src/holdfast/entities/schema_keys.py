@@ -8,7 +8,7 @@ import yaml
 from holdfast.entities.schema import Column, Index, Primary
 from holdfast.entities.schema_text import SchemaText
 from holdfast.entities.types import COLUMN_KINDS
-from holdfast.limits import MAX_TABLE_INDEXES
+from holdfast.limits import MAX_INDEX_COLUMNS, MAX_TABLE_INDEXES
 from holdfast.yaml_text import shortened
 
 _KEYS: Final = ("type", "columns", "options", "name")
@@ -89,6 +89,10 @@ def _check_columns(
     types, index = {column.name: column.type for column in columns}, shortened(index)
     if not named:
         text.error(place, f"Index {index} has no columns")
+    elif len(named) > MAX_INDEX_COLUMNS:
+        count = f"{len(named)} columns, at most {MAX_INDEX_COLUMNS} are allowed"
+        text.error(place, f"Index {index} has {count}")
+        return
     seen: set[str] = set()
     for name in named:
         if name in seen:

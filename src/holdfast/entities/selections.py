@@ -216,6 +216,8 @@ def _find_by_primary(
     page: list[Any] = []
     seen, end = 0, _UNBOUNDED if limit == NO_LIMIT else offset + limit
     is_walked = count and not selection.is_all
+    if selection.is_all and meter is not None and end - offset > MAX_ANSWER_ENTITIES:
+        meter.expect(min(end, live_size(reader, access)) - offset)  # before any of them is read
     for key, value in _timed(pairs) if end or is_walked else ():
         head = read_head(value)
         if head.expires and head.expires <= now_ms:

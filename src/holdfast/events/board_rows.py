@@ -37,6 +37,7 @@ __all__ = [
     "count_in",
     "find",
     "highest",
+    "last_of_count",
     "scan",
 ]
 
@@ -200,6 +201,14 @@ class CountIndex:
         if pairs:
             self._begin = after(pairs[-1][0])
         return [_candidate_in_index(key[self._at :], error) for key, error in pairs]
+
+
+def last_of_count(cache: RecordCache, record: KeyRecord, count: int, most: int) -> list[Candidate]:
+    """Returns the greatest values among the candidates with that count; needs the index."""
+    counts = cache.keys.generation(record.generation) + COUNTS
+    begin, end = prefix_range(counts + _INDEX_COUNT.pack(MAX_COUNT - count))
+    pairs = cache.scan(begin, end, limit=most, reverse=True)
+    return [_candidate_in_index(key[len(counts) :], error) for key, error in pairs]
 
 
 def find(cache: RecordCache, record: KeyRecord, values: Sequence[bytes]) -> list[Candidate]:

@@ -23,7 +23,7 @@ from math import ceil
 from typing import Final
 
 from holdfast.events import board_rows, distinct_counters
-from holdfast.events.board_rows import MAX_COUNT, BoardRows, Candidate
+from holdfast.events.board_rows import MAX_COUNT, BoardRows, Candidate, CountIndex
 from holdfast.events.codec import (
     BOARD,
     DECAYED,
@@ -49,7 +49,15 @@ from holdfast.limits import (
     UNINDEXED_CANDIDATES,
 )
 
-__all__ = ["Candidate", "all_candidates", "capacity", "count", "factor_now", "top"]
+__all__ = [
+    "Candidate",
+    "all_candidates",
+    "capacity",
+    "count",
+    "factor_now",
+    "top",
+    "top_descending",
+]
 
 _SMALLEST_PER_ROW: Final = 16
 _SCALE: Final = 1 << 16  # of a decaying board: the count of a weight of 1 at the landmark
@@ -329,6 +337,22 @@ def top(cache: RecordCache, record: KeyRecord, k: int) -> list[Candidate]:
         board_rows.highest(cache, record, k) if record.has_rows else _packed_candidates(record)
     )
     found = sorted(candidates, key=_rank)[:k]
+    return [_decayed(cache, record, each) for each in found] if record.half_life_ms else found
+
+
+def top_descending(cache: RecordCache, record: KeyRecord, k: int) -> list[Candidate]:
+    """Like `top`, but of equal counts the greater value comes first.
+
+    Of a board with an index by count, reads at most 2 `k` candidates.
+    """
+    if not record.flags & ORDERED:
+        found = list(all_candidates(cache, record))
+    else:
+        found = CountIndex(cache, record).read(k)
+        smallest = found[-1].count if found else 0
+        found = [each for each in found if each.count > smallest]
+        found += board_rows.last_of_count(cache, record, smallest, k - len(found))
+    found = sorted(found, key=lambda each: (each.count, each.value), reverse=True)[:k]
     return [_decayed(cache, record, each) for each in found] if record.half_life_ms else found
 
 

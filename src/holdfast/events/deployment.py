@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, Final, Literal, TypeAlias
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -19,11 +20,21 @@ from holdfast.events.settings import DIGEST_BYTES, NO_SCHEMAS, settings_in
 from holdfast.events.times import WEEKDAYS, Calendar, zone
 from holdfast.limits import (
     MAX_EVENT_SCHEMA_BYTES,
+    MAX_EVENT_SCHEMAS,
     MAX_EVENT_SCHEMAS_BYTES,
     MAX_SCHEMA_NAME_BYTES,
 )
 
-__all__ = ["Dialect", "deploy", "deployed", "dialects", "problems", "schemas", "withdraw"]
+__all__ = [
+    "Dialect",
+    "deploy",
+    "deployed",
+    "dialects",
+    "problems",
+    "schema_of",
+    "schemas",
+    "withdraw",
+]
 
 Dialect: TypeAlias = Literal["mql", "flux"]
 
@@ -86,7 +97,15 @@ def deploy(
             [f"the schema has {len(stored)} bytes, at most {MAX_EVENT_SCHEMA_BYTES} fit"]
         )
     tx.put(keys_of(tx.space).schema(name), stored)
-    size = sum(len(each) for _, each in _stored(tx))
+    sizes = [len(each) for _, each in _stored(tx)]
+    if len(sizes) > MAX_EVENT_SCHEMAS:
+        raise InvalidEventSchema(
+            [
+                f"there would be {len(sizes)} schemas, at most {MAX_EVENT_SCHEMAS} fit; "
+                "withdraw those that no event uses"
+            ]
+        )
+    size = sum(sizes)
     if size > MAX_EVENT_SCHEMAS_BYTES:
         raise InvalidEventSchema(
             [
@@ -150,12 +169,17 @@ def dialects(reader: Reader) -> dict[str, Dialect]:
     return {name: "flux" if stored.dialect == "flux" else "mql" for name, stored in found}
 
 
-def problems(reader: Reader, name: str) -> list[str]:
-    """Returns a sentence for each invalid handler of a schema, which is skipped."""
+def schema_of(reader: Reader, name: str) -> StoredSchema:
+    """Returns one schema as it is stored. Reads 1 key."""
     stored = reader.get(keys_of(reader.space).schema(name)) if isinstance(name, str) else None
     if stored is None:
         raise UnknownSchema(f"no schema {name!r} is deployed")
-    schema = _decode(stored)
+    return _decode(stored)
+
+
+def problems(reader: Reader, name: str) -> list[str]:
+    """Returns a sentence for each invalid handler of a schema, which is skipped."""
+    schema = schema_of(reader, name)
     return read_flux_schema(schema.plain())[1] if schema.dialect == "flux" else []
 
 
@@ -185,7 +209,18 @@ _known: Final[BoundedDict[bytes, tuple[CompiledSchemas, Settings]]] = BoundedDic
 )
 
 
+# The schemas among them. When one changes, the others are not parsed again.
+_read: Final[WeakValueDictionary[tuple[str, bytes], DeployedSchema]] = WeakValueDictionary()
+
+
 def _deployed(name: str, stored: bytes) -> DeployedSchema:
+    found = _read.get((name, stored))
+    if found is None:
+        found = _read[name, stored] = _parsed(name, stored)
+    return found
+
+
+def _parsed(name: str, stored: bytes) -> DeployedSchema:
     schema = _decode(stored)
     if schema.dialect == "flux":
         handlers = read_flux_schema(schema.plain())[0]

@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+import msgspec
+
 from holdfast.bounded_cache import BoundedCache
 from holdfast.errors import InvalidEvent, UnknownSchema
 from holdfast.events.compiled_expressions import (
@@ -124,7 +126,7 @@ class HandlerPlan(NamedTuple):
     plain: tuple[PlainHandler, ...] = ()  # if all of them are plain
 
 
-class DeployedSchema(NamedTuple):
+class DeployedSchema(msgspec.Struct, frozen=True, weakref=True):
     """A schema that was read, before its handlers are compiled."""
 
     name: str
@@ -139,25 +141,33 @@ class CompiledSchema:
     def __init__(self, schema: DeployedSchema) -> None:
         self.is_flux = schema.is_flux
         self.calendar = schema.calendar
-        self._handlers = [
-            (prefix, CompiledHandler(schema.name, handler, schema.calendar))
-            for prefix, handler in schema.handlers
-        ]
+        self._schema = schema
+        # By position. A schema may have thousands of handlers whose events never come.
+        self._compiled: dict[int, CompiledHandler] = {}
         self.plan_of: Final[Callable[[str], HandlerPlan]] = BoundedCache(
             self._plan_of, entries=1_024
         ).__getitem__
 
     def _plan_of(self, name: str) -> HandlerPlan:
+        numbered = enumerate(self._schema.handlers)
         if self.is_flux:
             check_flux_name(name)
-            return plan([each for prefix, each in self._handlers if name.startswith(prefix)])
+            return plan([self._handler(n) for n, (start, _) in numbered if name.startswith(start)])
         segments = _checked_segments(name)
         found = [
-            each
-            for _, each in self._handlers
-            if list(each.handler.prefix) == segments[: len(each.handler.prefix)]
+            self._handler(number)
+            for number, (_, handler) in numbered
+            if list(handler.prefix) == segments[: len(handler.prefix)]
         ]
         return plan(sorted(found, key=lambda each: len(each.handler.prefix)))
+
+    def _handler(self, position: int) -> CompiledHandler:
+        found = self._compiled.get(position)
+        if found is None:
+            schema = self._schema
+            found = CompiledHandler(schema.name, schema.handlers[position][1], schema.calendar)
+            self._compiled[position] = found
+        return found
 
 
 class CompiledSchemas:

@@ -202,7 +202,7 @@ def remove_numbers(tx: Transaction, subject: bytes) -> bool:
     return True
 
 
-def aggregate(held: Sequence[Numbers], percentiles: Sequence[float]) -> Aggregate:
+def aggregate(held: Iterable[Numbers], percentiles: Sequence[float]) -> Aggregate:
     """Returns the aggregate of the numbers of several keys."""
     if not isinstance(percentiles, list | tuple) or len(percentiles) > 100:
         raise BadInput("percentiles must be a list of at most 100 numbers")

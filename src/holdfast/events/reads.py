@@ -71,10 +71,14 @@ class Reads:
         self._settings = settings
         self._timer: CallTimer | None = None
 
-    def _timer_for(self, records: Sequence[KeyRecord]) -> CallTimer | None:
+    def _timer_for(self, keys: Sequence[KeyRecord | str]) -> CallTimer | None:
         """Returns what limits all reads of several keys in this call; None for a single key."""
-        if self._timer is None and len(records) > 1:
-            self._timer = CallTimer("reading the keys", "Ask for fewer keys.", MAX_MERGE_SECONDS)
+        return self._call_timer() if len(keys) > 1 else self._timer
+
+    def _call_timer(self) -> CallTimer:
+        if self._timer is None:
+            hint = "Ask for fewer keys, or for a shorter range."
+            self._timer = CallTimer("reading the keys", hint, MAX_MERGE_SECONDS)
         return self._timer
 
     # --- sets ------------------------------------------------------------------------------------
@@ -145,6 +149,13 @@ class Reads:
             for entry in found
         ]
 
+    def top_descending(self, key: str, most: int) -> list[BoardEntry]:
+        """Returns up to `most` of the K entries of a board, highest count first, of equal counts
+        the greater value first: the order of Redis' ZREVRANGE."""
+        record = self._board(key)
+        found = boards.top_descending(self._cache, record, min(most, record.bound))
+        return [BoardEntry(value=e.value.decode(), count=e.count, error=e.error) for e in found]
+
     # --- counters --------------------------------------------------------------------------------
 
     def gross(
@@ -196,10 +207,16 @@ class Reads:
         last: Window = None,
         schema: str | None = None,
     ) -> Aggregate:
-        held = [
-            numbers.read(self._cache.tx, encoded(each)) for each in self._keys(key, last, schema)
-        ]
-        return numbers.aggregate(held, percentiles)
+        keys = self._keys(key, last, schema)
+        timer = self._timer_for(keys)
+
+        def held() -> Iterator[numbers.Numbers]:
+            for position, each in enumerate(keys):
+                if timer is not None and position:
+                    timer.check()
+                yield numbers.read(self._cache.tx, encoded(each))
+
+        return numbers.aggregate(held(), percentiles)
 
     def describe(self, key: str) -> KeyDescription:
         record = self._cache.record(encoded(key))
@@ -235,12 +252,15 @@ class Reads:
         label_name, unit = _placeholder(template)
         _check_by(by)
         points: list[Point] = []
+        timer = self._call_timer()
         for label in labels_between(unit, begin, end, self._calendar(schema)):
             if len(points) == MAX_EVENT_SERIES_POINTS:
                 raise BadInput(
                     f"the series has more than {MAX_EVENT_SERIES_POINTS} points",
                     hint="Ask for a shorter range, or for longer steps.",
                 )
+            if points:
+                timer.check()  # each point may read a large histogram or sketch
             key = template.replace(f"{{{label_name}}}", label)
             points.append(Point(label=label, value=self._number(key, by)))
         return points

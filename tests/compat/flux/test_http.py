@@ -337,6 +337,15 @@ def test_top_ranks_with_ties_by_value_descending(flux: Flux) -> None:
     assert flux.get("/top", key="unknown") == flux.get("/top") == []
 
 
+def test_top_has_no_more_than_the_k_of_the_board(flux: Flux) -> None:
+    handler = {"targets": ["['b']"], "count_frequency": "v", "max_stored_values": 2}
+    id = flux.deploy({"hit": [handler]})
+
+    flux.send(id, *(["hit", {"v": value}] for value in "aabc"))
+
+    assert flux.get("/top", key="b", max_results=9) == [["a", 2.0], ["c", 1.0]]
+
+
 def test_top_of_a_mere_set_is_empty(two: Flux) -> None:
     assert two.get("/top", key="x") == []
 

@@ -23,9 +23,11 @@ from holdfast.errors import (
     Forbidden,
     HoldfastError,
     NotFound,
+    UnknownSchema,
     WrongKind,
 )
 from holdfast.events import MemberPage, SendManyReply, stored_results
+from holdfast.events.deployment import StoredSchema, schema_of
 from holdfast.events.reads import Reads
 from holdfast.events.set_reads import Cursor, SetOperation
 from holdfast.limits import EVENTS_PER_STREAM_STEP, MAX_PAGE_MEMBERS
@@ -153,15 +155,13 @@ async def get_schemas(call: FluxRequest) -> Any:
 
 async def get_schema(call: FluxRequest) -> Any:
     id = call.path[1]
-    await _require_schema(call, id)
-    schemas = await call.read(lambda view: view.events.schemas())
-    return {"id": id, "schema": schemas[id]}
+    return {"id": id, "schema": await call.read(lambda view: _posted(view, id).plain())}
 
 
 async def post_events(call: FluxRequest) -> Any:
     """Sends events 1,000 at a time, in order; answers once all of them are committed."""
     id = call.path[1]
-    await _require_schema(call, id)
+    await call.read(lambda view: _posted(view, id))
     address = call.api.address_of(call.request)
     body = await call.request.body()
     pairs = await call.api.decoded(body, lambda body: list(events_in(body)))
@@ -192,10 +192,12 @@ def _errors(reply: SendManyReply, begin: int) -> list[dict[str, Any]]:
     ]
 
 
-async def _require_schema(call: FluxRequest, id: str) -> None:
-    dialects = await call.read(lambda view: view.events.dialects())
-    if not _is_id(id, dialects.get(id)):
-        raise FluxError("Not Found", 404)
+def _posted(view: View, id: str) -> StoredSchema:
+    """Returns a schema that was posted; raises `UnknownSchema` if none has that id."""
+    found = schema_of(view.raw, id)
+    if not _is_id(id, found.dialect):
+        raise UnknownSchema(f"{id} is not the id of a schema")
+    return found
 
 
 def _is_id(name: str, dialect: str | None) -> bool:
@@ -316,16 +318,14 @@ async def get_top(call: FluxRequest) -> Any:
     if key is None:
         return []
 
-    def read(view: View) -> Any:
-        shown = min(len(view.events.top(key)), wanted if wanted > 0 else TOP_RESULTS)
-        tracked = view.events.top(key, 1_000_000)
-        tracked.sort(key=lambda entry: (entry.count, entry.value.encode()), reverse=True)
-        return [[entry.value, float(entry.count)] for entry in tracked[:shown]]
-
+    most = wanted if wanted > 0 else TOP_RESULTS
     try:
-        return await call.read(read, is_large=True)
+        found = await call.read(
+            lambda view: Reads(view.raw).top_descending(key, most), is_large=True
+        )
     except WrongKind:
         return []
+    return [[entry.value, float(entry.count)] for entry in found]
 
 
 async def get_up(call: FluxRequest) -> Any:
