@@ -327,7 +327,8 @@ def _event_of(notice: Notice) -> _NoticeEvent:
 def _lines(payload: bytes) -> list[str]:
     """Returns text as it is, msgpack of the layers as JSON, and other bytes as base64 in JSON."""
     try:
-        return payload.decode().splitlines() or [""]
+        # Only these end a line of an event; a text may hold other breaks, such as U+2028.
+        return payload.decode().replace("\r\n", "\n").replace("\r", "\n").split("\n")
     except UnicodeDecodeError:
         pass
     try:
