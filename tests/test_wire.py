@@ -75,6 +75,20 @@ def test_a_command_of_a_stranger_has_no_more_words_than_its_bytes_allow() -> Non
     assert isinstance(reader.error, RequestTooLarge)
 
 
+@pytest.mark.parametrize("piece", [1, 300, 10_000])
+def test_many_words_have_the_bytes_that_a_command_may_have_however_they_come(piece: int) -> None:
+    by_bytes, by_name = CommandReader(), CommandReader({b"PUT": 50})
+    by_bytes.max_bytes = 2_000
+    sent = command(b"PUT", *[b"x" * 60] * 50, b"x")
+    for at in range(0, len(sent), piece):
+        for reader in (by_bytes, by_name):
+            if reader.error is None:
+                assert reader.feed(sent[at : at + piece]) == []
+
+    assert isinstance(by_bytes.error, RequestTooLarge)
+    assert isinstance(by_name.error, RequestTooLarge)
+
+
 @given(
     st.lists(st.text("ab\r\n$*+:12", max_size=4).map(str.encode), min_size=2, max_size=2),
     st.lists(st.tuples(st.integers(0, 40), st.sampled_from(["", *"ab\r\n$*+:012-"])), max_size=2),

@@ -1,11 +1,12 @@
 """Resource oracle
 
 Every attack runs against a server, while another process asks `/livez` again and again. The
-server's memory stays below a bound, `/livez` is answered in time, and when the attacker has gone,
-connections, descriptors and memory are back to what they were. Attacks are what clients and users
-can send: lengths that lie, requests that never end, answers that nobody reads, nesting, floods,
-wrong passwords, patterns and schemas that are made to be slow, reads of very much, cookies, forms
-and paths that are made to be read twice, and packets of one byte.
+server's memory stays below a bound, `/livez` is answered in time, no internal error is logged, and
+when the attacker has gone, connections, descriptors and memory are back to what they were. Attacks
+are what clients and users can send: lengths that lie, requests that never end, answers that nobody
+reads, nesting, floods, wrong passwords, patterns and schemas that are made to be slow, reads of
+very much, cookies, forms and paths that are made to be read twice, packets of one byte, and numbers
+and texts that are none in every command and form.
 
 In time means within 100 ms. A machine that does other things too delays every answer. So a second
 server, which nobody attacks, is asked at the same moment, and the kernel tells how long threads of
@@ -28,7 +29,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from tests.campaign import head_attacks, read_attacks  # noqa: F401  # they add attacks
+from tests.campaign import head_attacks, page_attacks, read_attacks  # noqa: F401  # add attacks
 from tests.campaign.attacks import ATTACKS, MEGABYTE, Attacker
 from tests.campaign.frame import Result
 from tests.campaign.livez import Seen
@@ -110,7 +111,11 @@ def servers() -> Iterator[tuple[Server, Server]]:
     """One to attack, and one that is left alone."""
     with (
         tempfile.TemporaryDirectory() as folder,
-        serving(Path(folder) / "attacked", "--backups", f"{folder}/backups") as server,
+        serving(
+            Path(folder) / "attacked",
+            *("--backups", f"{folder}/backups"),
+            log=Path(folder) / "attacked.log",
+        ) as server,
         serving(Path(folder) / "alone") as alone,
     ):
         yield server, alone
@@ -186,6 +191,7 @@ def _attacked(
     """One attack: what it broke, and what it took."""
     server.get("/livez")
     memory, descriptors = server.memory_bytes(), _descriptors(server)
+    logged = len(server.logged_errors())
     watch = Watch(server, asking)
     try:
         ATTACKS[name](attacker)
@@ -206,6 +212,8 @@ def _attacked(
     if grown > MOST_MEMORY:
         broken.append(f"{name}: the server took {grown // MEGABYTE} MiB")
     broken += [f"{name}: {left}" for left in _left_over(server, memory, descriptors)]
+    failures = sorted(set(server.logged_errors()[logged:]))
+    broken += [f"{name}: the server failed: {failure}" for failure in failures]
     row = {
         "answers": seen.answers,
         "ms late": round(seen.latest * 1000),

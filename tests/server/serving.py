@@ -48,11 +48,12 @@ class Reply:
 class Server:
     """A running server."""
 
-    def __init__(self, process: Command, line: str, data: Path) -> None:
+    def __init__(self, process: Command, line: str, data: Path, log: Path | None = None) -> None:
         found = ADDRESSES.search(line)
         assert found is not None, line
         self.process = process
         self.data = data
+        self.log = log
         self.host = found[1].strip("[]")
         self.resp_port = int(found[2])
         self.http_port = int(found[5])
@@ -89,6 +90,12 @@ class Server:
         if self.process.poll() is None:
             self.process.send_signal(number)
         return self.process.wait(START_SECONDS)
+
+    def logged_errors(self) -> list[str]:
+        """Returns the messages of all errors so far: a client should be able to cause none."""
+        assert self.log is not None
+        lines = [json.loads(line) for line in self.log.read_text().splitlines() if line[:1] == "{"]
+        return [line["message"] for line in lines if line["level"] == "error"]
 
     def memory_bytes(self) -> int:
         """Returns the private memory of the process."""
@@ -130,7 +137,7 @@ def serving(data: Path, *options: str, log: Path | None = None) -> Iterator[Serv
     try:
         line = process.stdout.readline()
         alarm.cancel()
-        yield Server(process, line, data)
+        yield Server(process, line, data, log)
     finally:
         alarm.cancel()
         process.kill()

@@ -58,6 +58,19 @@ def test_info_tells_arity_and_flags_and_nothing_of_what_is_not_there(client: Raw
     assert len(put) == 10
 
 
+@pytest.mark.parametrize(
+    "name",
+    [b"\xff", "job\u017f.put".encode(), "\u017felect".encode()],
+    ids=["bytes", "put", "select"],
+)
+def test_a_name_of_other_letters_is_no_command(client: RawClient, name: bytes) -> None:
+    """The capital of a long s (U+017F) is an S of ASCII."""
+    assert client.ask("COMMAND", "INFO", name) == [None]
+    assert client.ask("COMMAND", "DOCS", name) == []
+    assert client.ask("COMMAND", "LIST", "FILTERBY", "PATTERN", name) == []
+    assert "Invalid command" in str(client.ask("COMMAND", "GETKEYS", name))
+
+
 def test_the_list_can_be_filtered(client: RawClient) -> None:
     puts = client.ask("COMMAND", "LIST", "FILTERBY", "PATTERN", "*.PUT")
     events = client.ask("COMMAND", "LIST", "FILTERBY", "ACLCAT", "@events")

@@ -11,6 +11,7 @@ from holdfast.limits import STREAMED_AT_ONCE_BYTES
 from holdfast.server.http_exchange import HttpRequest, HttpResponse, send_response
 from holdfast.server.loop_turns import LoopTurns
 from tests.server.http_fixtures import server
+from tests.server.running import RawClient
 from tests.server.serving import Reply, Server, serving
 
 __all__ = ["server"]
@@ -157,6 +158,24 @@ def test_notices_come_as_server_sent_events(server: Server, events: str) -> None
     assert response.readline() == b"\n"
     assert response.readline() == b"event: events:users\n"
     assert response.readline() == b"data: set\n"
+    connection.close()
+
+
+def test_a_message_is_heard_as_it_was_published(server: Server) -> None:
+    """Only line feeds and carriage returns end a line of an event."""
+    message = json.dumps({"text": "one\u2028two\x85three\x0cfour"}, ensure_ascii=False) + "\n"
+    connection = server.connect()
+    connection.request("GET", "/default/notices?topic=pubsub.said")
+    response = connection.getresponse()
+    assert response.readline() == b": listening\n"
+
+    with RawClient(server.resp_port) as speaker:
+        speaker.ask("PUBLISH", "said", message.encode())
+
+    assert response.readline() == b"\n"
+    assert response.readline().startswith(b"event: ")
+    assert response.readline() == f"data: {message}".encode()
+    assert response.readline() == b"data: \n"
     connection.close()
 
 

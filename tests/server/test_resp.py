@@ -150,8 +150,8 @@ def test_each_database_is_a_space_of_its_own(client: RawClient) -> None:
     assert client.ask("KEYS", "ql:j:*") == [b"ql:j:in-1"]
     client.ask("SELECT", "0")
     assert client.ask("KEYS", "ql:j:*") == [b"ql:j:in-0"]
-    assert str(client.ask("SELECT", "16")) == "ERR DB index is out of range"
-    assert str(client.ask("SELECT", "one")) == "ERR DB index is out of range"
+    for number in ("16", "one", "0" * 9 + "16", "0" * 5_000, "9" * 5_000, "\u0661", ""):
+        assert str(client.ask("SELECT", number)) == "ERR DB index is out of range"
 
 
 def test_a_space_needs_a_name_of_text(client: RawClient) -> None:

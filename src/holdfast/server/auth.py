@@ -8,7 +8,8 @@ last user is removed while it runs, by any process.
 import hmac
 import logging
 import secrets
-from typing import Final
+from collections.abc import Callable
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -21,6 +22,9 @@ from holdfast.users import EVERYTHING, Grant, User, digest_of, scrypt_of, users_
 
 _log = logging.getLogger(__name__)
 
+# Raises if the client of a call that takes long may no longer make it: users and grants change.
+Recheck: TypeAlias = Callable[[], object]
+
 
 def _in_words(role: Role, space: str, layer: str) -> str:
     """
@@ -30,6 +34,10 @@ def _in_words(role: Role, space: str, layer: str) -> str:
     verb = {"read": "read", "write": "write to", "admin": "administer"}[role]
     where = "the whole store" if space == EVERYTHING else f"the space {space!r}"
     return f"{verb} {where}" if layer in ("admin", EVERYTHING) else f"{verb} {layer} in {where}"
+
+
+def nothing_to_check() -> None:
+    """Is the `Recheck` of callers without users."""
 
 
 class Identity(msgspec.Struct, frozen=True):
@@ -124,6 +132,14 @@ class Authenticator:
             return self.anonymous()
         user = self._users.get(identity.name)
         return None if user is None or identity is EVERYONE else Identity(user.name, user.grants)
+
+    def recheck(self, identity: Identity) -> Identity:
+        """Returns what a client that logged in as `identity` may do now, for calls that take long.
+        Raises `NotAuthenticated` if its user was removed."""
+        now = self.current_identity(identity)
+        if now is None:
+            raise self.refusal("the user was removed")
+        return now
 
     def session_key(self, name: str) -> bytes | None:
         """Returns the key that signs a user's browser sessions; None for a user who can't log in.

@@ -13,13 +13,16 @@ from holdfast.errors import BadArgument, UnknownJob
 from holdfast.jobs.ledger import LOG, event_marker
 from holdfast.jobs.records import COMPLETE, FAILED, Job
 from holdfast.limits import MAX_WAIT_SECONDS
+from holdfast.server.auth import Recheck
 from holdfast.server.dispatcher import Dispatcher
 from holdfast.store import Space, Tx, View
 
 T = TypeVar("T")
 
 
-async def pop_wait(dispatcher: Dispatcher, space: Space, arguments: Any) -> list[Job]:
+async def pop_wait(
+    dispatcher: Dispatcher, space: Space, arguments: Any, recheck: Recheck
+) -> list[Job]:
     """`StoreJobs.pop_wait`: pops as soon as one of the queues has a job."""
     queues = [arguments.queues] if isinstance(arguments.queues, str) else list(arguments.queues)
     count = _or_default(arguments.count, 1)
@@ -28,9 +31,8 @@ async def pop_wait(dispatcher: Dispatcher, space: Space, arguments: Any) -> list
     def pop(queue: str) -> Callable[[Tx], list[Job]]:
         return partial(_pop, queue, arguments.worker, count, lock_seconds)
 
-    return (
-        await first_jobs(dispatcher, space, queues, pop, _or_default(arguments.timeout, None)) or []
-    )
+    timeout = _or_default(arguments.timeout, None)
+    return await first_jobs(dispatcher, space, queues, pop, timeout, recheck) or []
 
 
 async def first_jobs(
@@ -39,11 +41,12 @@ async def first_jobs(
     queues: Sequence[str],
     pop: Callable[[str], Callable[[Tx], T]],
     timeout: float | None,
+    recheck: Recheck,
     ahead: float = 0.0,
 ) -> T | None:
     """Pops the first jobs of one of `queues`; None if none arrives within `timeout` seconds.
 
-    The caller's clock may be `ahead` of the store's.
+    `recheck` raises if the caller may no longer pop. Its clock may be `ahead` of the store's.
     """
     deadline = _deadline(timeout)
     await dispatcher.created(space)
@@ -52,6 +55,7 @@ async def first_jobs(
         dispatcher.ended_with_server(waiter.wake),
     ):
         while True:
+            recheck()
             for queue in queues:
                 jobs: T = await dispatcher.write(space, pop(queue))
                 if jobs:
@@ -75,21 +79,26 @@ def _pop(queue: str, worker: str, count: int, lock_seconds: float | None, tx: Tx
     return tx.jobs.pop(queue, worker, count, lock_seconds=lock_seconds)
 
 
-async def result_wait(dispatcher: Dispatcher, space: Space, arguments: Any) -> Job:
+async def result_wait(
+    dispatcher: Dispatcher, space: Space, arguments: Any, recheck: Recheck
+) -> Job:
     """`StoreJobs.result_wait`: returns the job as soon as it is complete or failed."""
-    return await wait_until_ended(
-        dispatcher, space, arguments.id, _or_default(arguments.timeout, None)
-    )
+    timeout = _or_default(arguments.timeout, None)
+    return await wait_until_ended(dispatcher, space, arguments.id, timeout, recheck)
 
 
 async def wait_until_ended(
-    dispatcher: Dispatcher, space: Space, id: str, timeout: float | None
+    dispatcher: Dispatcher, space: Space, id: str, timeout: float | None, recheck: Recheck
 ) -> Job:
-    """Returns the job as soon as it is complete or failed, or as it is after `timeout` seconds."""
+    """Returns the job as soon as it is complete or failed, or as it is after `timeout` seconds.
+
+    `recheck` raises if the caller may no longer read it.
+    """
     deadline = _deadline(timeout)
     marker = event_marker(id)
     with _NoticeWaiter(dispatcher, space, LOG, lambda notice: marker in notice.payload) as waiter:
         while True:
+            recheck()
             job = await dispatcher.read(space, lambda view: view.jobs.get(id))
             if job is None:
                 raise UnknownJob.of(id)
@@ -97,7 +106,7 @@ async def wait_until_ended(
                 return job
 
 
-WAITS: Final[dict[str, Callable[[Dispatcher, Space, Any], Coroutine[Any, Any, Any]]]] = {
+WAITS: Final[dict[str, Callable[[Dispatcher, Space, Any, Recheck], Coroutine[Any, Any, Any]]]] = {
     "jobs.pop_wait": pop_wait,
     "jobs.result_wait": result_wait,
 }

@@ -127,6 +127,8 @@ class CommandDescription(NamedTuple):
 
 def described(name: str) -> CommandDescription | None:
     """Returns the description of a command; None if no command has that name."""
+    if not name.isascii():  # other letters may have a capital of ASCII, such as a long s
+        return None
     lower = name.lower()
     return _described(lower) if lower.upper().encode() in COMMANDS else None
 
@@ -288,7 +290,7 @@ def _listed(words: list[str], protocol: int) -> bytes:
         case []:
             return wire.array(map(wire.bulk, names))
         case ["FILTERBY", "PATTERN"] if len(words) == 3:
-            pattern = compile_glob(words[2].lower().encode())
+            pattern = compile_glob(wire.bytes_of(words[2]).lower())
             return wire.array(wire.bulk(name) for name in names if pattern.fullmatch(name))
         case ["FILTERBY", "ACLCAT" | "MODULE"] if len(words) == 3:
             group = words[2].lower().lstrip("@")

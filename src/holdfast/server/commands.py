@@ -211,7 +211,9 @@ def planner(operation: Operation) -> Planner:
         if is_addressed:
             address_events(operation, arguments, session.address)
         if may_take_time and (takes_time or dispatcher.is_for_all_domains(space, operation)):
-            plan = Later(lambda: dispatcher.start(space, operation, arguments, encode), bytes)
+            recheck = partial(session.require, operation)
+            start = partial(dispatcher.start, space, operation, arguments, encode, recheck)
+            plan = Later(start, bytes)
         elif is_read:
             work = partial(dispatcher.recorder.works[name], arguments)
             large_reads = dispatcher.large_reads

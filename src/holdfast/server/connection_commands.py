@@ -321,9 +321,10 @@ def select(session: RespSession, words: wire.Command) -> Plan:
     """`SELECT 0..15`: each database is a space of its own, derived from the connection's space."""
     if len(words) != 2:
         return wrong_arguments("select")
-    if not words[1].isdigit() or int(words[1][:9]) >= DATABASES:
+    number = words[1]
+    if not number.isdigit() or len(number) > 2 or int(number) >= DATABASES:
         return wire.error("ERR DB index is out of range")
-    return _enter(session, session.space_name, int(words[1]))
+    return _enter(session, session.space_name, int(number))
 
 
 def _enter(session: RespSession, name: str, database: int) -> Plan:

@@ -43,7 +43,7 @@ from holdfast.limits import (
 from holdfast.metrics.middleware import networks
 from holdfast.operations import Operation
 from holdfast.server.addresses import Address
-from holdfast.server.auth import Authenticator
+from holdfast.server.auth import Authenticator, Recheck, nothing_to_check
 from holdfast.server.back_pressure import BackPressure
 from holdfast.server.backup_names import in_backup_folder
 from holdfast.server.browser_checks import Hosts
@@ -239,12 +239,13 @@ class Dispatcher:
         is_large: bool = False,
         traced: TracedCall | None = None,
         encode: Callable[[Any], Any] | None = None,
+        recheck: Recheck = nothing_to_check,
     ) -> Any:
         """Runs one operation and returns its result, durable if it wrote. `encode` runs in the
         thread that made the result, as encoding a large one takes time."""
         if operation.kind in ("long", "wait") or self.is_for_all_domains(space, operation):
             try:
-                return await self.start(space, operation, arguments, encode)
+                return await self.start(space, operation, arguments, encode, recheck)
             except UnknownSpace:
                 self.forget_space(space.name)
                 raise
@@ -256,8 +257,7 @@ class Dispatcher:
         return await self.write(space, run, is_small=is_small)
 
     def is_for_all_domains(self, space: Space, operation: Operation) -> bool:
-        """Returns whether the operation works on the tables of all domains, in many
-        transactions."""
+        """Returns whether it works on the tables of all domains, in many transactions."""
         return operation.layer == "tables" and space.name == EVERY_DOMAIN
 
     def start(
@@ -266,12 +266,13 @@ class Dispatcher:
         operation: Operation,
         arguments: msgspec.Struct,
         encode: Callable[[Any], Any] | None = None,
+        recheck: Recheck = nothing_to_check,
     ) -> asyncio.Future[Any]:
         """Starts a long operation: in a thread, where its result is also encoded, or as a wait that
-        holds nothing."""
+        holds nothing, and calls `recheck` before each try."""
         encode = encode or (lambda result: result)
         if operation.kind == "wait":
-            waiting = self.waits[operation.full_name](self, space, arguments)
+            waiting = self.waits[operation.full_name](self, space, arguments, recheck)
             return asyncio.ensure_future(_encoded(waiting, encode))
         if operation.full_name in ("admin.backup", "admin.backup_start"):
             arguments = in_backup_folder(arguments, self.backups)
@@ -408,8 +409,7 @@ class Dispatcher:
     # --- waits -----------------------------------------------------------------------------------
 
     def add_wait(self, end: Callable[[], None]) -> Callable[[], None]:
-        """Registers `end` to be called when the server stops; returns the function that unregisters
-        it."""
+        """Has `end` called when the server stops; returns the function that unregisters it."""
         token = object()
         self._wait_ends[token] = end
         return lambda: self._wait_ends.pop(token, None) and None

@@ -36,7 +36,7 @@ from holdfast.limits import (
 )
 from holdfast.metrics.middleware import client_address, is_trusted
 from holdfast.operations import OPERATIONS
-from holdfast.server.auth import Identity
+from holdfast.server.auth import Identity, Recheck
 from holdfast.server.browser_checks import refuse_foreign_page
 from holdfast.server.call_tracing import TracedCall
 from holdfast.server.decoding_limits import refuse_long_decoding
@@ -342,12 +342,16 @@ class HttpApi:
                 each.cancel()
             await asyncio.gather(task, return_exceptions=True)
 
-    async def upload(self, request: HttpRequest, take: Callable[[Iterator[bytes]], T]) -> T:
-        """Passes the body, piece by piece, to a function that runs in a thread."""
+    async def upload(
+        self, request: HttpRequest, take: Callable[[Iterator[bytes]], T], recheck: Recheck
+    ) -> T:
+        """Passes the body, piece by piece, to a function that runs in a thread; `recheck` is called
+        before each piece."""
         loop = asyncio.get_running_loop()
         chunks = request.chunks()
 
         async def next_chunk() -> bytes | None:
+            recheck()
             return await anext(chunks, None)
 
         def pieces() -> Iterator[bytes]:

@@ -152,6 +152,8 @@ class RespSession:
 
     def log_in(self, identity: Identity | None) -> None:
         """Runs all further commands as `identity`; None is a client that has to log in."""
+        if identity != self.identity:
+            self.fail_batch(b"")  # what it has collected was checked for the former one
         self.identity = identity
         self.permitted.clear()
 

@@ -292,7 +292,8 @@ def read_at_once(found: Found) -> AtOnce | None:
 async def operation(api: HttpApi, request: HttpRequest, found: Found) -> HttpResponse:
     """Calls one operation, by its name in `operations.py`."""
     operation = find(found["layer"], found["operation"])
-    (await api.identify(request)).require_operation(operation, found["space"])
+    identity = await api.identify(request)
+    identity.require_operation(operation, found["space"])
     is_json = request.content_type != MSGPACK
     payload = await request.body() or _no_arguments(is_json)
     arguments = await api.decoded(payload, _reading(request, operation), is_json=is_json)
@@ -303,7 +304,7 @@ async def operation(api: HttpApi, request: HttpRequest, found: Found) -> HttpRes
         is_large = len(payload) > DECODED_ON_LOOP_BYTES
         return await _read_result(api, request, space, operation, arguments, is_large=is_large)
     is_small = len(payload) <= MAX_SMALL_REQUEST_BYTES
-    return await _run(api, request, space, operation, arguments, is_small)
+    return await _run(api, request, identity, space, operation, arguments, is_small)
 
 
 async def _read_result(
@@ -350,6 +351,7 @@ def _respond(written: bytes, is_msgpack: bool) -> HttpResponse:
 async def _run(
     api: HttpApi,
     request: HttpRequest,
+    identity: Identity,
     space: Space,
     operation: Operation,
     arguments: Any,
@@ -357,6 +359,10 @@ async def _run(
 ) -> HttpResponse:
     encode, is_msgpack = _encoder(request, operation), request.content_type == MSGPACK
     call = api.traced(request, operation.full_name, space.name)
+
+    def recheck() -> None:
+        api.dispatcher.authenticator.recheck(identity).require_operation(operation, space.name)
+
     running = api.dispatcher.run(
         space,
         operation,
@@ -364,6 +370,7 @@ async def _run(
         is_small=is_small,
         traced=call,
         encode=lambda result: _respond(encode(result), is_msgpack),
+        recheck=recheck,
     )
     if operation.kind == "wait":
         running = api.while_connected(request, running)

@@ -20,6 +20,7 @@ from holdfast.limits import (
     STREAM_KEEP_ALIVE_SECONDS,
     STREAM_STEP_BYTES,
 )
+from holdfast.server.auth import Identity
 from holdfast.server.client_address import address_event
 from holdfast.server.http import Found, HttpApi, route
 from holdfast.server.http_exchange import (
@@ -46,14 +47,15 @@ T = TypeVar("T")
 @route("POST", "/{space}/events")
 async def events(api: HttpApi, request: HttpRequest, found: Found) -> HttpResponse:
     """Receives one event, an array of them, or a stream of lines, in bounded memory."""
-    (await api.identify(request)).require("write", space=found["space"], layer="events")
+    identity = await api.identify(request)
+    identity.require("write", space=found["space"], layer="events")
     space = await api.dispatcher.space(found["space"])
     if request.content_type in _NDJSON:
-        return await _ingest(api, request, space, request.chunks())
+        return await _ingest(api, request, identity, space, request.chunks())
     is_json = request.content_type != MSGPACK
     whole = await request.body()
     if is_json and _are_lines(whole):
-        return await _ingest(api, request, space, _one_chunk(whole))
+        return await _ingest(api, request, identity, space, _one_chunk(whole))
     body = await api.decoded(whole, lambda body: decode(request, body, Any), is_json=is_json)
     address = api.address_of(request)
     if isinstance(body, list):
@@ -88,14 +90,21 @@ async def _one_chunk(body: bytes) -> AsyncIterator[bytes]:
 
 
 async def _ingest(
-    api: HttpApi, request: HttpRequest, space: Space, chunks: AsyncIterator[bytes]
+    api: HttpApi,
+    request: HttpRequest,
+    identity: Identity,
+    space: Space,
+    chunks: AsyncIterator[bytes],
 ) -> HttpResponse:
-    """Sends a stream step by step; a refused line fails alone, as in a batch."""
+    """Sends a stream step by step; a refused line fails alone, as in a batch. The stream may last
+    for hours, so each step is refused if its user may no longer write."""
     accepted, refused = 0, 0
     errors: list[dict[str, Any]] = []
     begin = 0
     address = api.address_of(request)
+    authenticator = api.dispatcher.authenticator
     async for lines in _steps(chunks):
+        authenticator.recheck(identity).require("write", space=space.name, layer="events")
         positions, events, bad = _read_lines(begin, lines)
         events = [address_event(event, address) for event in events]
         if events:
@@ -318,7 +327,8 @@ def _event_of(notice: Notice) -> _NoticeEvent:
 def _lines(payload: bytes) -> list[str]:
     """Returns text as it is, msgpack of the layers as JSON, and other bytes as base64 in JSON."""
     try:
-        return payload.decode().splitlines() or [""]
+        # Only these end a line of an event; a text may hold other breaks, such as U+2028.
+        return payload.decode().replace("\r\n", "\n").replace("\r", "\n").split("\n")
     except UnicodeDecodeError:
         pass
     try:

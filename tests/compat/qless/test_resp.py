@@ -11,6 +11,8 @@ import redis
 
 from holdfast.engine.contract import Engine
 from holdfast.limits import MAX_SCRIPTS
+from holdfast.server.commands import plan_of
+from holdfast.server.resp_session import Later, Read, RespSession
 from holdfast.users import Grant, add_user
 from tests.server.running import DEADLINE, RawClient, Server, command, serving
 from tests.server.small_server import SmallServer, small_server
@@ -433,6 +435,19 @@ def test_long_patterns_and_many_keys_are_refused_or_leave_the_loop(client: RawCl
     assert client.ask("PING") == b"PONG"  # nothing was subscribed
     assert client.ask("EXISTS", *["ql:queues", "none"] * 2_000) in (0, 2_000)
     assert client.ask("CONFIG", "GET", "sav?", "*only") == [b"save", b"", b"appendonly", b"yes"]
+
+
+@pytest.mark.parametrize(
+    ("ranks", "is_short"), [("0 0", True), ("-3 -1", True), ("0 -1", False), ("0 1000000", False)]
+)
+def test_a_range_that_may_be_long_leaves_the_loop(
+    tmp_path: Path, ranks: str, is_short: bool
+) -> None:
+    with small_server(tmp_path) as server:
+        session = RespSession(server.dispatcher, lambda reply: None)
+        plan = plan_of(session, [b"ZRANGE", b"ql:q:q-work", *ranks.encode().split()])
+
+    assert isinstance(plan, Read if is_short else Later)
 
 
 def test_flushing_scripts_takes_them_from_no_one_else(tmp_path: Path) -> None:

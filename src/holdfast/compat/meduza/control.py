@@ -178,9 +178,14 @@ async def dump(api: HttpApi, request: HttpRequest, found: dict[str, str]) -> Htt
 
 @control("POST", "/load", "write")
 async def load(api: HttpApi, request: HttpRequest, found: dict[str, str]) -> HttpResponse:
-    table, space = _table(request), _space(api)
+    table, space, identity = _table(request), _space(api), await api.identify(request)
+
+    def recheck() -> None:
+        now = api.dispatcher.authenticator.recheck(identity)
+        now.require("write", space=space.name, layer="entities")
+
     try:
-        await api.upload(request, lambda pieces: space.entities.load(table, pieces))
+        await api.upload(request, lambda pieces: space.entities.load(table, pieces), recheck)
     except NotFound:
         raise
     except BadInput as error:

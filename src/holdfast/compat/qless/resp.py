@@ -26,6 +26,7 @@ from holdfast.engine.contract import Transaction
 from holdfast.errors import BadArgument, HoldfastError
 from holdfast.keys import pack, prefix_range
 from holdfast.limits import MAX_SCRIPTS, MAX_SESSION_SCRIPTS
+from holdfast.server.auth import Recheck
 from holdfast.server.blocking_calls import first_jobs, wait_until_ended
 from holdfast.server.commands import command, wrong_arguments
 from holdfast.server.dispatcher import Dispatcher
@@ -48,7 +49,7 @@ _LARGEST: Final = 2**63 - 1  # the largest integer of the protocol; a priority m
 @command("SCRIPT")
 def script(session: RespSession, words: wire.Command) -> Plan:
     """`SCRIPT LOAD body`, `SCRIPT EXISTS sha...`, `SCRIPT FLUSH`."""
-    session.who().require("write", space=session.space.name, layer="jobs")
+    _require_jobs(session)
     match [word.upper() for word in words[1:2]]:
         case [b"LOAD"] if len(words) == 3:
             return _load(session, words[2])
@@ -58,6 +59,11 @@ def script(session: RespSession, words: wire.Command) -> Plan:
         case [b"FLUSH"]:
             return _flush(session)
     return wire.error("ERR Unknown SCRIPT subcommand. Try LOAD, EXISTS, FLUSH.")
+
+
+def _require_jobs(session: RespSession) -> None:
+    """Raises unless this client may write to the jobs of its space."""
+    session.who().require("write", space=session.space.name, layer="jobs")
 
 
 def _load(session: RespSession, body: bytes) -> Plan:
@@ -187,14 +193,20 @@ def _plan_command(
     texts = list(map(wire.text_of, words))
     name = _NAMES.get(texts[0], "qless") if texts else "qless"
     dispatcher, space = session.dispatcher, session.space
+    recheck = partial(_require_jobs, session)
     try:
         if texts[:1] == ["bpop"]:
             asked = qless.blocking_pop(texts)
-            return _plan_wait(session, lambda: _pop_wait(dispatcher, space, asked), prefix, name)
+            return _plan_wait(
+                session, lambda: _pop_wait(dispatcher, space, asked, recheck), prefix, name
+            )
         if texts[:1] == ["result"] and len(texts) > 3:
             jid, seconds = qless.awaited_result(texts)
             return _plan_wait(
-                session, lambda: _result_wait(dispatcher, space, jid, seconds), prefix, name
+                session,
+                lambda: _result_wait(dispatcher, space, jid, seconds, recheck),
+                prefix,
+                name,
             )
     except BadArgument as error:
         return wire.error(f"{prefix}{error.message}")
@@ -208,7 +220,7 @@ def _plan_wait(
     name: str,
 ) -> Plan:
     """Plans a command that waits without holding a transaction."""
-    session.who().require("write", space=session.space.name, layer="jobs")
+    _require_jobs(session)
     protocol = session.protocol
     later = Later(
         lambda: asyncio.ensure_future(wait()),
@@ -219,16 +231,18 @@ def _plan_wait(
 
 
 async def _result_wait(
-    dispatcher: Dispatcher, space: Space, jid: str, seconds: float
+    dispatcher: Dispatcher, space: Space, jid: str, seconds: float, recheck: Recheck
 ) -> qless.Reply:
-    await wait_until_ended(dispatcher, space, jid, seconds)
+    await wait_until_ended(dispatcher, space, jid, seconds, recheck)
     reply: qless.Reply = await dispatcher.write(
         space, lambda tx: qless.call(tx.raw, ["result", "*", jid])
     )
     return reply
 
 
-async def _pop_wait(dispatcher: Dispatcher, space: Space, asked: qless.BlockingPop) -> qless.Reply:
+async def _pop_wait(
+    dispatcher: Dispatcher, space: Space, asked: qless.BlockingPop, recheck: Recheck
+) -> qless.Reply:
     # The first round uses exactly the caller's time, later ones a correspondingly later time.
     with space.view() as view:
         ahead = 0.0 if asked.now is None else asked.now - view.now
@@ -238,7 +252,7 @@ async def _pop_wait(dispatcher: Dispatcher, space: Space, asked: qless.BlockingP
         now = None if next(first_round, None) is None else asked.now
         return partial(_pop, asked, queue, now, ahead)
 
-    found = await first_jobs(dispatcher, space, asked.queues, pop, asked.timeout, ahead)
+    found = await first_jobs(dispatcher, space, asked.queues, pop, asked.timeout, recheck, ahead)
     return found or qless.NOTHING
 
 
@@ -254,7 +268,7 @@ def _plan(
     session: RespSession, work: Callable[[Transaction], qless.Reply], prefix: str, name: str
 ) -> Plan:
     """Plans one queue command as one transaction: even commands that read may move jobs."""
-    session.who().require("write", space=session.space.name, layer="jobs")
+    _require_jobs(session)
     protocol = session.protocol
 
     def failed(error: HoldfastError) -> bytes:

@@ -19,6 +19,7 @@ from holdfast.errors import (
 )
 from holdfast.limits import MAX_BODY_BYTES
 from holdfast.server import bigints
+from holdfast.server.auth import Recheck
 from holdfast.server.call_tracing import TracedCall
 from holdfast.server.http import HttpApi
 from holdfast.server.http_exchange import JSON, HttpRequest, HttpResponse
@@ -53,10 +54,16 @@ class TableCall:
         assert self.target.table is not None
         return self.target.table
 
-    async def allow(self, role: Role) -> None:
-        """Raises unless the client has the role in the domain."""
+    async def allow(self, role: Role) -> Recheck:
+        """Raises unless the client has the role in the domain. Returns what checks it again."""
         identity = await self.api.identify(self.request)
-        identity.require(role, space=self.target.domain, layer="tables")
+
+        def recheck() -> None:
+            now = self.api.dispatcher.authenticator.recheck(identity)
+            now.require(role, space=self.target.domain, layer="tables")
+
+        recheck()
+        return recheck
 
     async def has_domain(self) -> bool:
         """Returns whether the domain exists; with tables in domain `*`, every domain does."""
