@@ -33,6 +33,15 @@ def test_metrics_are_listed_and_read(command: Command, store: holdfast.Store) ->
     assert command("metrics", "rate", "ordrs", "--json").error["code"] == "unknown_metric"
 
 
+def test_a_ranking_shows_the_entity_without_components(
+    command: Command, store: holdfast.Store
+) -> None:
+    store.metrics.define({"orders": {}})
+    store.metrics.incr("orders")
+
+    assert command("metrics", "top", "orders").out == "entity  orders\n(none)       1\n"
+
+
 def test_metrics_of_other_types_prefixes_and_scopes_are_read(
     command: Command, store: holdfast.Store
 ) -> None:

@@ -287,7 +287,5 @@ def _fields(found: Any) -> dict[str, Any]:
 
 
 def _shown(entity: Any) -> str:
-    if isinstance(entity, dict):
-        entity = entity.get("components") or []
-    parts = getattr(entity, "components", entity)
-    return " ".join(map(str, parts)) if isinstance(parts, list | tuple) else str(parts)
+    parts = entity["components"] if isinstance(entity, dict) else entity
+    return " ".join(map(str, parts)) or "(none)"
