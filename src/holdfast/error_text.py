@@ -150,6 +150,21 @@ def _text(value: Any) -> str:
     return repr(value)
 
 
+def reason_of(message: str) -> str:
+    r"""Returns a message in one line: the exception of a Python traceback, or the first line.
+
+    >>> reason_of("Traceback (most recent call last):\n  File ...\nOSError: disk\nis full")
+    'OSError: disk'
+    >>> reason_of("no answer\nfrom ann")
+    'no answer'
+    """
+    lines = message.strip().splitlines() or [""]
+    if not lines[0].startswith("Traceback "):
+        return lines[0]
+    frames = [number for number, line in enumerate(lines) if line.startswith(" ")]
+    return (lines[max(frames, default=0) + 1 :] or lines[-1:])[0]
+
+
 def counted(number: int, noun: str) -> str:
     """Returns a number with its noun, in the plural where needed.
 

@@ -194,6 +194,22 @@ def test_failed_jobs_are_shown_with_group_message_and_age(
     assert "1 failed job, the newest" in status
 
 
+def test_a_failure_with_a_traceback_is_listed_by_its_exception(
+    command: Command, store: holdfast.Store
+) -> None:
+    traceback = 'Traceback (most recent call last):\n  File "shop.py", line 41\nOSError: disk full'
+    store.jobs.put("emails", id="a")
+    store.jobs.pop("emails", worker="w")
+    store.jobs.fail("a", "w", "OSError", traceback)
+
+    listed = command("jobs", "list", "--state", "failed").out
+    status = command("status").out
+
+    assert "OSError: disk full" in listed
+    assert "ago: OSError: disk full" in status
+    assert "Traceback" not in listed + status
+
+
 def test_jobs_are_put_moved_and_their_queues_paused(
     command: Command, emails: holdfast.Store
 ) -> None:

@@ -1,10 +1,18 @@
 """`holdfast metrics` and what `holdfast events` reads."""
 
 import datetime
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
 
 import holdfast
+from holdfast.cli.metrics import command as metrics_command
+from holdfast.metrics.kinds import KINDS
 from tests.cli.conftest import Command
 from tests.cli.running import holdfast as run
+from tests.metrics.test_kinds import FLAG
 
 
 def test_metrics_are_listed_and_read(command: Command, store: holdfast.Store) -> None:
@@ -23,6 +31,15 @@ def test_metrics_are_listed_and_read(command: Command, store: holdfast.Store) ->
     assert sum(value or 0 for value in series["values"]) == 3
     assert command("metrics", "value", "orders", "--entity", "bob").out == "1\n"
     assert command("metrics", "rate", "ordrs", "--json").error["code"] == "unknown_metric"
+
+
+def test_a_ranking_shows_the_entity_without_components(
+    command: Command, store: holdfast.Store
+) -> None:
+    store.metrics.define({"orders": {}})
+    store.metrics.incr("orders")
+
+    assert command("metrics", "top", "orders").out == "entity  orders\n(none)       1\n"
 
 
 def test_metrics_of_other_types_prefixes_and_scopes_are_read(
@@ -101,3 +118,16 @@ def test_a_chart_is_on_a_terminal_alone() -> None:
 
     assert (sparkline([0, 7]), bar(1, 1)) == ("▁█", "█" * 30)
     assert run("metrics", "top", "--help").code == 0
+
+
+def test_a_series_shows_the_first_value_that_the_table_of_kinds_names(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(KINDS, "flag", FLAG)
+    with holdfast.open(folder) as store:
+        store.metrics.define({"mast": {"type": "flag"}})
+
+    words = ["series", "mast", "--data", str(folder), "--latest", "600", "--json"]
+    shown = CliRunner().invoke(metrics_command, words)
+
+    assert set(json.loads(shown.output)["values"]) == {1}

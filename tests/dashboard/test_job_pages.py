@@ -54,6 +54,10 @@ def test_each_page_is_shown_and_is_also_json(
         ("failures", "Connection unexpectedly closed"),
         ("schedules", "at 02:30 on Monday to Friday, Europe/Berlin"),
         ("schedules", "every 15 min"),
+        ("schedules/clean-up", "(due <time"),  # its first run was due at once
+        ("queues/imports", "This queue has no jobs in the state waiting."),
+        ("queues/imports?klass=Other", "No jobs match."),
+        ("queues/imports", "0 jobs · mean \u2013"),  # not 0 ms
         ("throttles", "0 of 2 used"),
         ("throttles?name=smtp", "Held by"),
         ("tracked", '<em class="bad">17</em>'),  # the menu counts failures on every page
@@ -270,6 +274,19 @@ def test_a_worker_program_is_shown_with_what_it_runs(fresh: ClientSpace, visitor
 
     assert "web-2" in shown
     assert "1 of 1 slots" in shown
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_the_overview_tells_how_many_jobs_have_lost_their_worker(
+    fresh: ClientSpace, visitor: Visitor, count: int
+) -> None:
+    fresh.jobs.put_many([NewJob(queue="q")] * count)
+    fresh.jobs.pop("q", "lost", count, lock_seconds=0.001)
+
+    shown = visitor.get_until(f"/ui/{quote(fresh.name)}/", lambda page: "lost" in page)
+
+    said = {1: "1 job has lost its worker", 2: "2 jobs have lost their worker"}
+    assert said[count] in shown
 
 
 def test_the_jobs_of_a_lost_worker_are_handed_back(fresh: ClientSpace, visitor: Visitor) -> None:

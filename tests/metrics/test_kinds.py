@@ -1,6 +1,7 @@
 """The table of kinds: it alone decides what depends on the kind of a metric."""
 
 import ast
+import re
 from pathlib import Path
 from typing import Any, get_args
 
@@ -86,7 +87,8 @@ def test_operations_of_other_kinds_are_refused_by_the_table(store: Store) -> Non
         store.metrics.incr("mast")
     with pytest.raises(WrongMetricType, match="'raise' is not an operation of 'edits'"):
         store.metrics.write([{"metric": "edits", "op": "raise"}])
-    with pytest.raises(BadInput, match="incr, set, add, record, raise, not 'lower'"):
+    known = ", ".join(op for kind in KINDS.values() for op in kind.operations)
+    with pytest.raises(BadInput, match=f"{known}, not 'lower'"):
         store.metrics.write([{"metric": "edits", "op": "lower"}])
 
 
@@ -95,6 +97,13 @@ def test_the_type_of_a_spec_names_all_kinds() -> None:
     operations = [op for kind in KINDS.values() for op in kind.operations]
     known = msgspec.json.schema(holdfast.metrics.Write)["$defs"]["Write"]["properties"]["op"]
     assert sorted(known["enum"]) == sorted(operations)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_hint_for_a_wrong_type_names_the_operations_of_all_kinds(kind: str) -> None:
+    operations = " and ".join(f"`{op}`" for op in KINDS[kind].operations)
+
+    assert re.search(rf"\b{kind} (takes )?{operations}", WrongMetricType.hint)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -27,7 +27,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FailedGroup(msgspec.Struct, frozen=True, kw_only=True):
-    """The failed jobs of a group: how many, and the message of the newest."""
+    """The failed jobs of a group: how many, and the message of the newest in one line."""
 
     group: str
     jobs: int

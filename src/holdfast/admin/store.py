@@ -91,12 +91,8 @@ class StoreAdmin(CheckAndBackupOperations):
             newest = jobs.multiget(*jobs.failed_in(group, count=1).jobs)
             for job in newest:
                 if job.failure is not None:
-                    message = (job.failure.message.splitlines() or [""])[0]
-                    found.append(
-                        FailedGroup(
-                            group=group, jobs=count, message=message[:200], when=job.failure.when
-                        )
-                    )
+                    reason, when = job.failure.reason[:200], job.failure.when
+                    found.append(FailedGroup(group=group, jobs=count, message=reason, when=when))
         return found
 
     @operation(reads=True, role="admin", scope="store")

@@ -102,8 +102,7 @@ def _state_of(job: Any, asked: str | None) -> str:
 def _failed_row(job: "Job") -> list[Any]:
     failure = job.failure
     assert failure is not None
-    [message, *_] = failure.message.splitlines() or [""]
-    return [job.id, job.klass, job.queue, failure.group, message, age(failure.when)]
+    return [job.id, job.klass, job.queue, failure.group, failure.reason, age(failure.when)]
 
 
 def _refuse_unknown_queue(space: "Space", queue: str, out: Output) -> None:

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import click
 
@@ -11,8 +11,6 @@ from holdfast.cli import charts
 from holdfast.cli.location import Location, Opened, location_options
 from holdfast.cli.output import CommandFailure, Output, count_option, moment
 from holdfast.cli.root_group import CommandGroup
-
-_SERIES_VALUES: Final = ("total", "last", "p50")  # of a counter, a gauge and a distribution
 
 _metric = click.argument("metric")
 _latest = click.option(
@@ -259,22 +257,17 @@ def _read(opened: Opened, asked: MetricSelection, latest: float) -> Any:
 def _series(
     opened: Opened, asked: MetricSelection, latest: float, step: float | None, kind: str | None
 ) -> Any:
-    from holdfast.errors import WrongMetricType
+    from holdfast.metrics.kinds import KINDS
 
     metric, entity, options = asked
     metrics = opened.space.metrics
-    try:
-        now = metrics.rate(metric, None, latest=latest, **options)
-        end = (now.last_bucket + 1) * now.time_step
-    except WrongMetricType:
-        end = time.time()
-    for each in _SERIES_VALUES if kind is None else ():
-        try:
-            return metrics.series(
-                metric, entity, start=end - latest, end=end, step=step, value=each, **options
-            )
-        except WrongMetricType:
-            continue
+    end = time.time()
+    spec = metrics.defined(names=[metric], **options).get(metric)
+    if spec is not None:
+        kind = kind or KINDS[spec.type].charted_values[0]
+        if KINDS[spec.type].has_counters:
+            now = metrics.rate(metric, None, latest=latest, **options)
+            end = (now.last_bucket + 1) * now.time_step
     return metrics.series(
         metric, entity, start=end - latest, end=end, step=step, value=kind or "total", **options
     )
@@ -294,7 +287,5 @@ def _fields(found: Any) -> dict[str, Any]:
 
 
 def _shown(entity: Any) -> str:
-    if isinstance(entity, dict):
-        entity = entity.get("components") or []
-    parts = getattr(entity, "components", entity)
-    return " ".join(map(str, parts)) if isinstance(parts, list | tuple) else str(parts)
+    parts = entity["components"] if isinstance(entity, dict) else entity
+    return " ".join(map(str, parts)) or "(none)"

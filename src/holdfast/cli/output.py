@@ -39,7 +39,7 @@ __all__ = [
 F = TypeVar("F", bound=Callable[..., Any])
 
 JSON_HELP: Final = "Print the result, and errors, as JSON."
-_MIN_TEXT_COLUMNS: Final = 30  # a narrower column of text is hard to read
+_MIN_TEXT_COLUMNS: Final = 24  # a narrower column of text is hard to read
 _NO_BREAK: Final = "\N{NO-BREAK SPACE}"
 _QUOTED: Final = re.compile(r"`[^`\n]{,40}`")
 PIPE_CLOSED: Final = 141  # as a shell reports a program that wrote to a pipe nobody reads

@@ -72,7 +72,8 @@ def _alerts(
         counts = each.counts
         link = request.link("queues", counts.name)
         if counts.stalled:
-            text = f"{_jobs_have(counts.stalled)} lost the worker"
+            owner = "its" if counts.stalled == 1 else "their"
+            text = f"{_jobs_have(counts.stalled)} lost {owner} worker"
             found.append(
                 Alert(counts.name, text, request.link("queues", counts.name, state="stalled"))
             )

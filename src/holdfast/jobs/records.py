@@ -4,6 +4,8 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from holdfast.error_text import reason_of
+
 # --- stored -----------------------------------------------------------------------------------
 
 WAITING: Final = "waiting"
@@ -36,6 +38,11 @@ class Failure(msgspec.Struct, frozen=True):
     message: str
     when: float
     worker: str
+
+    @property
+    def reason(self) -> str:
+        """The message in one line: of a traceback, the exception."""
+        return reason_of(self.message)
 
 
 class JobRecord(msgspec.Struct, omit_defaults=True):

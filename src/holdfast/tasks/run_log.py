@@ -7,6 +7,7 @@ completed, snoozed or wait for a signal are logged at the level DEBUG.
 import logging
 from typing import TYPE_CHECKING, Final
 
+from holdfast.error_text import reason_of
 from holdfast.jobs.records import Job
 from holdfast.limits import MAX_LOGGED_REASON_CHARS
 
@@ -43,8 +44,8 @@ def _outcome_text(finished: "Finished", seconds: float) -> tuple[int, str]:
 
 
 def _reason(report: "Report") -> str:
-    """Returns the last line of the reason: a traceback ends with the exception."""
-    last = (report.message or "no reason given").strip().rpartition("\n")[2]
-    if len(last) <= MAX_LOGGED_REASON_CHARS:
-        return last
-    return f"{last[:MAX_LOGGED_REASON_CHARS]}..."
+    """Returns the reason in one line."""
+    reason = reason_of(report.message or "no reason given")
+    if len(reason) <= MAX_LOGGED_REASON_CHARS:
+        return reason
+    return f"{reason[:MAX_LOGGED_REASON_CHARS]}..."
