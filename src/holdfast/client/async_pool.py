@@ -9,7 +9,7 @@ from typing import Any
 
 from holdfast.client.async_connection import AsyncConnection
 from holdfast.client.batches import Pipeline
-from holdfast.client.calls import ConnectionBroken, is_busy, is_dropped_space
+from holdfast.client.calls import INTERRUPTED, ConnectionBroken, is_busy, is_dropped_space
 from holdfast.client.connection import timeout_reason
 from holdfast.client.pool import PIPELINE_STEP, retry_pause
 from holdfast.client.replies import ReplyError
@@ -110,7 +110,11 @@ class AsyncPool:
             step = commands[begin : begin + PIPELINE_STEP]
             each = 2 if before else 1  # replies
             answers = [connection.ask(before + command, each, left) for command in step]
-            replies = await asyncio.gather(*answers, return_exceptions=True)
+            try:
+                replies = await asyncio.gather(*answers, return_exceptions=True)
+            except BaseException:
+                recording._refuse_rest(begin, begin + len(step), INTERRUPTED)
+                raise
             if before:
                 replies = [reply[1] if isinstance(reply, list) else reply for reply in replies]
             for position, reply in enumerate(replies, begin):
