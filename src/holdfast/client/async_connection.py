@@ -132,7 +132,7 @@ class AsyncConnection(asyncio.Protocol):
         return future
 
     def listen(self, on_reply: Callable[[Any], None]) -> None:
-        """Passes everything that arrives from now on to a function."""
+        """Passes everything that answers no command from now on to a function."""
         self._on_reply = on_reply
 
     def set_reading(self, wanted: bool) -> None:
@@ -202,10 +202,10 @@ class AsyncConnection(asyncio.Protocol):
         try:
             reply = reader.take(data)
             while reply is not False:
-                if self._on_reply is not None:
-                    self._on_reply(reply)
-                else:
+                if self._on_reply is None or self._pending:
                     self._answer(reply)
+                else:
+                    self._on_reply(reply)
                 reply = reader.gets()
         except ProtocolError as error:
             self._reason = not_resp_reason(self._target, error)
