@@ -4,7 +4,8 @@ import asyncio
 import select
 import ssl
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, cast
 
 from holdfast.client import calls
@@ -53,8 +54,23 @@ class AsyncConnection(asyncio.Protocol):
         self._reason = ""  # why this side has closed it
         self._reads = True
         self._is_greeted = False  # before the greeting, TLS may send data that nobody asked for
+        self._users = 0  # those who go on using it after their replies
         self.is_open = False
         self.space = DEFAULT_SPACE
+
+    @property
+    def is_in_use(self) -> bool:
+        """Returns whether anyone waits for a reply, or goes on using it."""
+        return bool(self._pending or self._unsent or self._users)
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Marks it as used while the block runs."""
+        self._users += 1
+        try:
+            yield
+        finally:
+            self._users -= 1
 
     @classmethod
     async def open(cls, target: ServerTarget, tls: ssl.SSLContext | None) -> "AsyncConnection":
