@@ -1,10 +1,17 @@
 """Operations that are sent together: a batch is one transaction, a pipeline is many."""
 
+import asyncio
+import signal
+import threading
+from contextlib import suppress
 from typing import Any
 
+import msgspec
 import pytest
 
 import holdfast
+from holdfast import wire
+from holdfast.client import Handle
 from holdfast.entities import Model, column, schema_yaml
 from holdfast.errors import (
     BadInput,
@@ -16,8 +23,9 @@ from holdfast.errors import (
     Unreachable,
 )
 from holdfast.limits import MAX_BATCH_COMMANDS
+from holdfast.testing import temporary_store
 from tests.client.both_clients import connected
-from tests.client.scripted import CLOSE, at, scripted
+from tests.client.scripted import CLOSE, HANG, at, scripted, well
 
 
 class Order(Model, schema="shop", table="Orders"):
@@ -178,6 +186,69 @@ def test_a_pipeline_that_breaks_says_of_each_operation_what_is_known(mode: str) 
         with pytest.raises(holdfast.errors.NoAnswer):
             read.result()
     assert not issubclass(OutcomeUnknown, Unreachable)
+
+
+def test_a_pipeline_that_breaks_while_it_is_sent_calls_no_command_of_it_unsent(mode: str) -> None:
+    with scripted(at("JOBS.PUT", CLOSE)) as server, connected(mode, server.url) as client:
+        with client.pipeline() as pipeline:
+            put = [pipeline.jobs.put("q", data="x" * 100_000) for _ in range(200)]
+
+        for handle in put:
+            with pytest.raises(OutcomeUnknown):
+                handle.result()
+        assert server.came == ["JOBS.PUT"]
+
+
+def test_a_pipeline_is_read_while_it_is_sent(mode: str) -> None:
+    answer = wire.bulk(msgspec.msgpack.encode("y" * 100_000))
+    with scripted(at("JOBS.PUT", answer)) as server, connected(mode, server.url) as client:
+        with client.pipeline() as pipeline:
+            put = [pipeline.jobs.put("q", data="x" * 100_000) for _ in range(200)]
+
+        assert [len(handle.result()) for handle in put] == [100_000] * 200
+
+
+def test_the_handles_of_a_batch_that_was_not_answered_say_so(mode: str) -> None:
+    with scripted(at("EXEC", CLOSE)) as server, connected(mode, server.url) as client:
+        with pytest.raises(OutcomeUnknown), client.batch() as batch:
+            put = batch.jobs.put("q")
+
+        with pytest.raises(OutcomeUnknown):
+            put.result()
+
+
+@pytest.mark.parametrize("kind", ["batch", "pipeline"])
+def test_the_handles_of_what_was_cancelled_say_that_the_outcome_is_unknown(kind: str) -> None:
+    async def send(client: Any) -> Handle[str]:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(0), getattr(client, kind)() as recording:
+                put: Handle[str] = recording.jobs.put("q")
+        return put
+
+    async def send_to(url: str) -> Handle[str]:
+        async with holdfast.aio.connect(url) as client:
+            return await send(client)
+
+    with scripted(at("JOBS.PUT", HANG)) as server, temporary_store() as store:
+        for put in (asyncio.run(send_to(server.url)), asyncio.run(send(store.aio))):
+            with pytest.raises(OutcomeUnknown, match="interrupted"):
+                put.result()
+
+
+@pytest.mark.parametrize("kind", ["batch", "pipeline"])
+def test_the_handles_of_what_was_interrupted_say_that_the_outcome_is_unknown(kind: str) -> None:
+    def interrupt(command: wire.Command) -> bytes:
+        if command[0] == b"JOBS.PUT":
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+            return HANG
+        return well(command)
+
+    with scripted(interrupt) as server, holdfast.connect(server.url) as client:
+        with pytest.raises(KeyboardInterrupt), getattr(client, kind)() as recording:
+            put = recording.jobs.put("q")
+
+        with pytest.raises(OutcomeUnknown, match="interrupted"):
+            put.result()
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """The client itself: URLs, spaces, threads, forks, TLS, and all that is not an operation."""
 
+import asyncio
+import gc
 import os
 import pydoc
 import subprocess
@@ -13,10 +15,12 @@ import pytest
 import trustme
 
 import holdfast
+from holdfast.client.async_connection import AsyncConnection
 from holdfast.client.batches import Batch
 from holdfast.client.generated.async_jobs import AsyncJobs
 from holdfast.client.generated.jobs import RecordedJobs
 from holdfast.client.jobs import ClientJobs
+from holdfast.client.pool import PIPELINE_STEP
 from holdfast.client.urls import ServerTarget
 from holdfast.entities import Model, column, schema_yaml, select
 from holdfast.errors import BadInput, ServerBusy, UnknownSpace, Unreachable, VersionMismatch
@@ -204,6 +208,35 @@ def test_a_client_has_no_more_connections_than_it_may() -> None:
         with pytest.raises(ServerBusy, match="all 1 connections"):
             client.space("other")._pool.take("default", 0.0)
         thread.join()
+
+
+def test_an_async_client_keeps_no_more_connections_than_it_may_however_many_spaces_it_uses(
+    url: str,
+) -> None:
+    def count() -> int:
+        return sum(isinstance(o, AsyncConnection) and o.is_open for o in gc.get_objects())
+
+    async def visit(client: Any, number: int) -> None:
+        space = client.space(f"{client.name}-{number}")
+        await space.jobs.put("q", id=f"{number}")
+        async with space.pipeline() as pipeline:
+            jobs = [pipeline.jobs.get(f"{number}") for _ in range(PIPELINE_STEP + 1)]
+        assert {job.result().id for job in jobs} == {f"{number}"}
+        assert len(await space.jobs.pop_wait("q", "w", timeout=10)) == 1
+
+    async def visit_all() -> None:
+        async with holdfast.aio.connect(url, connections=3) as client:
+            for number in range(6):
+                await visit(client, number)
+            await asyncio.sleep(0)
+            assert count() <= 6  # for quick calls, and for those that wait
+
+            await asyncio.gather(*(visit(client, number) for number in range(6, 26)))
+            await visit(client, 26)
+            await asyncio.sleep(0)
+            assert count() <= 6
+
+    asyncio.run(visit_all())
 
 
 def test_a_client_may_be_used_on_both_sides_of_a_fork(url: str) -> None:

@@ -31,6 +31,7 @@ from tests.client.both_clients import connected
 from tests.client.scripted import CLOSE, HANG, at, scripted, well
 from tests.server.running import Server, serving
 
+DEADLINE = 60.0
 BUSY = wire.error('BUSY {"error": "ServerBusy", "message": "too many", "hint": ""}')
 
 
@@ -116,6 +117,52 @@ def test_a_server_that_hangs_costs_the_time_out_and_no_more(mode: str) -> None:
             client.jobs.untrack("a")
 
         assert server.came == ["JOBS.GET", "JOBS.UNTRACK"]
+
+
+def test_a_server_whose_replies_trickle_costs_the_time_out_and_no_more(mode: str) -> None:
+    ended = threading.Event()
+
+    def trickles(command: wire.Command) -> bytes:
+        if b"." in command[0]:
+            ended.wait(0.3)
+            return b"+QUEUED\r\n"
+        return well(command)
+
+    with (
+        scripted(trickles) as server,
+        connected(mode, server.url, timeout=0.4) as client,
+    ):
+        begin = time.monotonic()
+        with pytest.raises(OutcomeUnknown, match="in time"), client.batch() as batch:
+            for _ in range(100):
+                batch.jobs.untrack("a")
+        ended.set()
+
+        assert time.monotonic() - begin < 4
+
+
+def test_a_server_that_reads_nothing_costs_the_time_out_and_no_more(mode: str) -> None:
+    ended = threading.Event()
+
+    def is_stuck(command: wire.Command) -> bytes:
+        if command[0] == b"JOBS.LENGTH":
+            ended.wait(DEADLINE)
+        return well(command)
+
+    with (
+        scripted(is_stuck) as server,
+        connected(mode, server.url, timeout=0.4) as client,
+    ):
+        begin = time.monotonic()
+        with client.pipeline() as pipeline:
+            pipeline.jobs.length("q")
+            put = [pipeline.jobs.put("q", data="x" * 1_000_000) for _ in range(50)]
+        for handle in put:
+            with pytest.raises(OutcomeUnknown):
+                handle.result()
+        ended.set()
+
+        assert time.monotonic() - begin < 4
 
 
 @pytest.mark.parametrize("silent", [b"EXACT", b"SPACE"])

@@ -2,17 +2,25 @@
 
 import asyncio
 import contextlib
+import gc
+import signal
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import holdfast
+from holdfast import wire
+from holdfast.client.async_connection import AsyncConnection
 from holdfast.entities.messages import ChangeNotice
 from holdfast.errors import Unreachable
 from tests.client.both_clients import connected
+from tests.client.scripted import HANG, Behaviour, ScriptedServer, at, scripted, well
 from tests.server.running import serving
+
+DEADLINE = 10.0
 
 
 def test_a_subscriber_has_heard_of_every_commit_that_has_returned(client: Any) -> None:
@@ -133,6 +141,96 @@ def test_a_subscription_goes_on_after_a_restart_and_says_that_it_missed_somethin
 
         assert heard[-1:] == [b"after"]
         assert notices.missed == 1
+
+
+def listening(*rest: bytes) -> Behaviour:
+    """Subscribes a client, with more messages in the same packet as the answer."""
+    subscribed = wire.array([wire.bulk(b"notices"), wire.bulk(b"")])
+    return at("NOTICES", b"".join([subscribed, *rest]))
+
+
+def notice(payload: bytes) -> bytes:
+    return wire.array([wire.bulk(b"notice"), wire.bulk(b"topic"), wire.bulk(payload)])
+
+
+def test_a_notice_may_arrive_together_with_the_answer_to_the_subscription(mode: str) -> None:
+    with (
+        scripted(well, listening(notice(b"1"), notice(b"2"))) as server,
+        connected(mode, server.url) as client,
+        client.subscribe() as notices,
+    ):
+        assert [notices.get(DEADLINE).payload for _ in range(2)] == [b"1", b"2"]
+        assert notices.missed == 0
+
+
+def test_tasks_that_share_a_subscription_connect_again_once() -> None:
+    connections: list[bytes] = []
+
+    def listens(command: wire.Command) -> bytes:
+        if command[0] == b"NOTICES":
+            connections.append(command[1])
+            return listening(*[notice(b"again")] * (len(connections) - 1))(command)
+        return well(command)
+
+    async def listen(server: ScriptedServer) -> int:
+        async with holdfast.aio.connect(server.url) as client, client.subscribe("t") as notices:
+            getting = [asyncio.create_task(notices.get(DEADLINE)) for _ in range(3)]
+            await asyncio.sleep(0)
+            server.close_all()
+            await asyncio.wait(getting, return_when=asyncio.FIRST_COMPLETED)
+            await notices.close()
+            await asyncio.wait(getting)
+            return notices.missed
+
+    with scripted(listens) as server:
+        assert asyncio.run(listen(server)) == 1
+        assert len(connections) == 2
+
+
+def test_a_get_that_ends_while_it_connects_again_leaves_no_connection() -> None:
+    async def listen(server: ScriptedServer) -> int:
+        async with holdfast.aio.connect(server.url) as client, client.subscribe() as notices:
+            server.close_all()
+            for _ in range(3):
+                assert await notices.get(0.2) is None
+        await asyncio.sleep(0)
+        return sum(isinstance(o, AsyncConnection) and o.is_open for o in gc.get_objects())
+
+    with scripted(well, listening(), at("NOTICES", HANG)) as server:
+        assert asyncio.run(listen(server)) == 0
+
+
+def test_a_signal_handler_can_close_the_subscription_that_its_thread_waits_for(url: str) -> None:
+    def give_up(*_: Any) -> None:
+        raise AssertionError("the handler waits for its own thread")
+
+    with holdfast.connect(url) as client, client.subscribe() as notices:
+        previous = [signal.signal(signal.SIGUSR1, lambda *_: notices.close())]
+        previous.append(signal.signal(signal.SIGALRM, give_up))
+        signal.setitimer(signal.ITIMER_REAL, DEADLINE)
+        main = threading.main_thread().ident or 0
+        threading.Timer(0.1, signal.pthread_kill, [main, signal.SIGUSR1]).start()
+        try:
+            assert notices.get() is None
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGUSR1, previous[0])
+            signal.signal(signal.SIGALRM, previous[1])
+
+
+def test_a_thread_waits_no_longer_than_it_asked_for_while_another_one_listens(url: str) -> None:
+    with holdfast.connect(url) as client, client.subscribe() as notices:
+        thread = threading.Thread(target=notices.get, args=(DEADLINE,))
+        thread.start()
+        begin = time.monotonic()
+
+        for _ in range(5):
+            assert notices.get(0.02) is None
+            assert notices.wait(0.02) is False
+
+        assert time.monotonic() - begin < DEADLINE / 2
+        notices.close()
+        thread.join()
 
 
 # --- waits ---------------------------------------------------------------------------------------

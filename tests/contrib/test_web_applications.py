@@ -8,12 +8,14 @@ import fastapi
 import flask
 import pytest
 
+import holdfast
 from examples.serving import ask, serving_asgi, serving_wsgi
 from holdfast import HoldfastError, Tx
 from holdfast.client.batches import Batch
 from holdfast.contrib.fastapi import AppStore
 from holdfast.contrib.flask import AppStore as FlaskStore
 from holdfast.errors import BadInput, UnknownJob
+from holdfast.tasks import Tasks
 
 
 class Shop:
@@ -76,6 +78,17 @@ def test_a_store_of_an_application_that_does_not_run_is_not_open(tmp_path: Path)
         AppStore(tmp_path / "data").store  # noqa: B018  # to ask for it is enough
 
     assert not (tmp_path / "data").exists()
+
+
+def test_a_store_whose_worker_could_not_start_is_closed_again(tmp_path: Path) -> None:
+    data = AppStore(tmp_path / "data", tasks=Tasks(), threads=-1)
+    for _ in range(2):
+        with pytest.raises(BadInput, match="at least 1 slot"):
+            data.open()
+
+    with pytest.raises(BadInput, match="not open"):
+        data.store.jobs.put("orders")
+    holdfast.open(tmp_path / "data").close()
 
 
 def test_a_transaction_that_could_not_run_again_is_refused(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from holdfast.async_store.read_times import requested_count
 from holdfast.async_store.runs import AsyncRuns
 from holdfast.client.async_metrics import AsyncMetrics
 from holdfast.client.batches import Batch, Handle, Pipeline, Recording
-from holdfast.client.calls import Call, require_text
+from holdfast.client.calls import INTERRUPTED, Call, require_text
 from holdfast.client.generated.async_space import AsyncSpace
 from holdfast.declarations import declared
 from holdfast.errors import BadInput, HoldfastError, RequestTooLarge, at_position
@@ -218,6 +218,7 @@ class _Recorded(Recording):
             raise BadInput("this batch or pipeline was already run", hint="Begin a new one.")
         handle: Handle[T] = Handle(lambda result: result)
         self._runs.append((call, values))
+        self._calls.append(call)
         self._handles.append(handle)
         return handle
 
@@ -238,9 +239,8 @@ class StoreBatch(_Recorded, Batch):
             results = await space.transact(
                 lambda tx: [_step(n, s, tx) for n, s in enumerate(steps)]
             )
-        except Exception as error:
-            for handle in self._handles:
-                handle.refuse(error)
+        except BaseException as error:
+            self._refuse(error)
             raise
         for handle, result in zip(self._handles, results, strict=True):
             handle.settle(result)
@@ -261,7 +261,11 @@ class StorePipeline(_Recorded, Pipeline):
         """Runs what was recorded."""
         self._is_sent = True
         running = [space.call(call, *values) for call, values in self._runs]
-        results = await asyncio.gather(*running, return_exceptions=True)
+        try:
+            results = await asyncio.gather(*running, return_exceptions=True)
+        except BaseException:
+            self._refuse_rest(0, len(self), INTERRUPTED)
+            raise
         for handle, result in zip(self._handles, results, strict=True):
             if isinstance(result, BaseException):
                 handle.refuse(result)

@@ -4,7 +4,8 @@ import asyncio
 import select
 import ssl
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, cast
 
 from holdfast.client import calls
@@ -53,8 +54,23 @@ class AsyncConnection(asyncio.Protocol):
         self._reason = ""  # why this side has closed it
         self._reads = True
         self._is_greeted = False  # before the greeting, TLS may send data that nobody asked for
+        self._users = 0  # those who go on using it after their replies
         self.is_open = False
         self.space = DEFAULT_SPACE
+
+    @property
+    def is_in_use(self) -> bool:
+        """Returns whether anyone waits for a reply, or goes on using it."""
+        return bool(self._pending or self._unsent or self._users)
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Marks it as used while the block runs."""
+        self._users += 1
+        try:
+            yield
+        finally:
+            self._users -= 1
 
     @classmethod
     async def open(cls, target: ServerTarget, tls: ssl.SSLContext | None) -> "AsyncConnection":
@@ -132,7 +148,7 @@ class AsyncConnection(asyncio.Protocol):
         return future
 
     def listen(self, on_reply: Callable[[Any], None]) -> None:
-        """Passes everything that arrives from now on to a function."""
+        """Passes everything that answers no command from now on to a function."""
         self._on_reply = on_reply
 
     def set_reading(self, wanted: bool) -> None:
@@ -202,10 +218,10 @@ class AsyncConnection(asyncio.Protocol):
         try:
             reply = reader.take(data)
             while reply is not False:
-                if self._on_reply is not None:
-                    self._on_reply(reply)
-                else:
+                if self._on_reply is None or self._pending:
                     self._answer(reply)
+                else:
+                    self._on_reply(reply)
                 reply = reader.gets()
         except ProtocolError as error:
             self._reason = not_resp_reason(self._target, error)

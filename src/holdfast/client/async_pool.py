@@ -6,10 +6,11 @@ calls that wait or take long have a connection of their own.
 
 import asyncio
 from typing import Any
+from weakref import WeakValueDictionary
 
 from holdfast.client.async_connection import AsyncConnection
 from holdfast.client.batches import Pipeline
-from holdfast.client.calls import ConnectionBroken, is_busy, is_dropped_space
+from holdfast.client.calls import INTERRUPTED, ConnectionBroken, is_busy, is_dropped_space
 from holdfast.client.connection import timeout_reason
 from holdfast.client.pool import PIPELINE_STEP, retry_pause
 from holdfast.client.replies import ReplyError
@@ -24,7 +25,7 @@ class AsyncPool:
         self.target = target
         self._tls = target.tls()
         self._shared: dict[str, AsyncConnection] = {}
-        self._making: dict[str, asyncio.Lock] = {}
+        self._making: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._idle: dict[str, list[AsyncConnection]] = {}
         # Limits the calls that have a connection of their own.
         self._own_connections = asyncio.Semaphore(target.connections)
@@ -110,7 +111,11 @@ class AsyncPool:
             step = commands[begin : begin + PIPELINE_STEP]
             each = 2 if before else 1  # replies
             answers = [connection.ask(before + command, each, left) for command in step]
-            replies = await asyncio.gather(*answers, return_exceptions=True)
+            try:
+                replies = await asyncio.gather(*answers, return_exceptions=True)
+            except BaseException:
+                recording._refuse_rest(begin, begin + len(step), INTERRUPTED)
+                raise
             if before:
                 replies = [reply[1] if isinstance(reply, list) else reply for reply in replies]
             for position, reply in enumerate(replies, begin):
@@ -125,10 +130,23 @@ class AsyncPool:
             async with asyncio.timeout_at(end), self._making.setdefault(space, asyncio.Lock()):
                 connection = self._shared.get(space)
                 if connection is None or not connection.is_open:
-                    connection = self._shared[space] = await self.open(space)
+                    connection = await self.open(space)
+                    self._shared.pop(space, None)  # so that the newest is the last
+                    self._shared[space] = connection
+                    self._close_unused_shared()
         except TimeoutError:
             raise Unreachable(timeout_reason(self.target)) from None
         return connection
+
+    def _close_unused_shared(self) -> None:
+        """Closes connections of spaces that are not in use at the moment, the oldest first, while
+        there are too many. The newest, whose caller has not used it yet, is kept."""
+        surplus = len(self._shared) - self.target.connections
+        for space, connection in list(self._shared.items())[:-1]:
+            if surplus > 0 and not connection.is_in_use:
+                del self._shared[space]
+                connection.close()
+                surplus -= 1
 
     async def open(self, space: str) -> AsyncConnection:
         """Returns a new connection in that space."""
@@ -176,9 +194,7 @@ class AsyncPool:
                 raise
             finally:
                 self._in_use.discard(connection)
-            self._idle.setdefault(space, []).append(connection)
-            if self._closed:
-                self._close_all()
+            self._keep_idle(space, connection)
             return reply
         finally:
             self._own_connections.release()
@@ -191,12 +207,23 @@ class AsyncPool:
             raise Unreachable(timeout_reason(self.target)) from None
 
     def _idle_in(self, space: str) -> AsyncConnection | None:
-        idle = self._idle.get(space, [])
+        idle = self._idle.pop(space, [])
         while idle:
             connection = idle.pop()
+            if idle:
+                self._idle[space] = idle
             if connection.is_open:
                 return connection
         return None
+
+    def _keep_idle(self, space: str, connection: AsyncConnection) -> None:
+        """Keeps a connection for the next call; closes the oldest ones if there are too many."""
+        self._idle.setdefault(space, []).append(connection)
+        surplus = sum(map(len, self._idle.values())) + len(self._in_use) - self.target.connections
+        if self._closed:
+            self._close_all()
+        elif surplus > 0 and (oldest := self._idle_in(next(iter(self._idle)))):
+            oldest.close()
 
     def forget(self, space: str) -> None:
         """Forgets a dropped space: a new one of the same name is a different space."""

@@ -39,6 +39,7 @@ class AsyncSubscription:
         self._polls = False  # `poll` wants everything, however much it is
         self._connection: AsyncConnection | None = None
         self._closed = False
+        self._turn = asyncio.Lock()  # one task connects, others wait for it
 
     @property
     def missed(self) -> int:
@@ -101,7 +102,7 @@ class AsyncSubscription:
     # --- the connection --------------------------------------------------------------------------
 
     def _on_reply(self, reply: Any) -> None:
-        if type(reply) is list and reply[0] == b"notice":
+        if type(reply) is list and reply[:1] == [b"notice"]:
             self._queue.append(Notice(wire.text_of(reply[1]), reply[2]))
             self._pause_if_queue_is_full()
         elif type(reply) is list:
@@ -119,32 +120,42 @@ class AsyncSubscription:
             raise BadInput(
                 "the subscription is not open yet", hint="Begin with `async with ... as notices`."
             )
-        if not self._connection.is_open and not self._closed:
-            self._missed += not self._is_broken
-            self._is_broken = True
-            for tries in range(1, self._pool.target.retries + 2):
-                try:
-                    self._connection = await self._connect()
-                except Unreachable:
-                    if tries > self._pool.target.retries:
-                        raise
-                    await asyncio.sleep(retry_pause(tries))
-                else:
-                    self._is_broken = False
-                    break
+        if not self._connection.is_open:
+            async with self._turn:
+                if not self._connection.is_open and not self._closed:
+                    await self._connect_again()
         return self._connection
+
+    async def _connect_again(self) -> None:
+        self._missed += not self._is_broken
+        self._is_broken = True
+        for tries in range(1, self._pool.target.retries + 2):
+            try:
+                connection = await self._connect()
+            except Unreachable:
+                if tries > self._pool.target.retries:
+                    raise
+                await asyncio.sleep(retry_pause(tries))
+            else:
+                self._connection, self._is_broken = connection, False
+                if self._closed:
+                    connection.close()
+                break
 
     async def _connect(self) -> "AsyncConnection":
         connection = await self._pool.open(self._space)
+        # Before the reply: a notice can arrive together with it.
+        connection.listen(self._on_reply)
         command = calls.words("NOTICES", wire.bytes_of(self._topic))
         try:
             reply = await connection.ask(command, 1, self._pool.target.connect_timeout)
+            if type(reply) is not list:
+                raise calls.failure(reply)
         except ConnectionBroken as broken:
             raise Unreachable(broken.reason) from None
-        if type(reply) is not list:
+        except BaseException:
             connection.close()
-            raise calls.failure(reply)
-        connection.listen(self._on_reply)
+            raise
         return connection
 
 

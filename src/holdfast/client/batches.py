@@ -133,6 +133,14 @@ class Recording:
 class Batch(Recording):
     """Operations that form one transaction: all of them are applied, or none."""
 
+    def _refuse(self, error: BaseException) -> None:
+        """Makes all handles raise the error that ended the call. After an interruption, such as a
+        cancelled task, they say that the outcome is unknown."""
+        if not isinstance(error, HoldfastError):
+            error = calls.INTERRUPTED.error(only_reads=self._only_reads)
+        for handle in self._handles:
+            handle.refuse(error)
+
     def _request(self) -> bytes:
         commands = self._take_commands()
         if len(commands) > MAX_BATCH_COMMANDS:
@@ -153,8 +161,7 @@ class Batch(Recording):
             if type(replies[-1]) is not list:
                 raise calls.failure(replies[-1])
         except HoldfastError as error:
-            for handle in self._handles:
-                handle.refuse(error)
+            self._refuse(error)
             raise
         for handle, reply in zip(self._handles, replies[-1], strict=True):
             handle.settle(reply)

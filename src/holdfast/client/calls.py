@@ -335,3 +335,6 @@ class ConnectionBroken(Exception):
         if not self.was_sent:
             return Unreachable(self.reason)
         return NoAnswer(self.reason) if only_reads else OutcomeUnknown(self.reason)
+
+
+INTERRUPTED: Final = ConnectionBroken("the call was interrupted", was_sent=True)

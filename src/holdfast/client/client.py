@@ -116,13 +116,18 @@ class ClientSpace:
         yield recording
         if not recording:
             return
-        replies = self._exchange(
-            recording._request(),
-            self.name,
-            timeout=self._timeout,
-            only_reads=recording._only_reads,
-            replies=len(recording) + 2,
-        )
+        request = recording._request()
+        try:
+            replies = self._exchange(
+                request,
+                self.name,
+                timeout=self._timeout,
+                only_reads=recording._only_reads,
+                replies=len(recording) + 2,
+            )
+        except BaseException as error:
+            recording._refuse(error)
+            raise
         recording._settle(replies)
 
     @contextmanager

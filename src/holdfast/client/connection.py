@@ -21,6 +21,7 @@ from holdfast.keepalive import keep_alive
 _CHUNK: Final = 65_536
 _FOREVER: Final = 1e9  # seconds
 _LATE: Final = (TimeoutError, BlockingIOError)  # SO_RCVTIMEO raises the second
+_NOT_READY: Final = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 _TIMEVAL: Final = struct.Struct("ll")
 
 
@@ -57,25 +58,36 @@ class Connection:
 
         Raises `ConnectionBroken` if that happens or the time runs out before the last reply.
         """
+        end = time.monotonic() + timeout
         if timeout != self._timeout:
             self._limit(timeout)
-        self._send(data)
-        now = time.monotonic()
+        self._send(data, end)
         if count == 1:
-            return self._receive(now + timeout)
-        return [self._receive(now + timeout) for _ in range(count)]
+            return self._receive(end)
+        return [self._receive(end, is_limited=number == 0) for number in range(count)]
 
     def ask_each(self, data: bytes, count: int, timeout: float, replies: list[Any]) -> None:
         """Like `ask`, but appends replies as they arrive: those before a break are kept."""
-        self.send_only(data, timeout)
         end = time.monotonic() + timeout
-        for _ in range(count):
-            replies.append(self._receive(end))
+        self._limit(timeout, was_sent=False)
+        wanted = len(replies) + count
+        is_limited = len(data) <= _CHUNK
+        try:
+            if is_limited:
+                self._send(data, end)
+            else:
+                self._send_and_receive(data, end, replies)
+        except ConnectionBroken as broken:
+            broken.was_sent = True  # the first commands may have arrived, and be complete
+            raise
+        while len(replies) < wanted:
+            replies.append(self._receive(end, is_limited=is_limited))
+            is_limited = False
 
     def send_only(self, data: bytes, timeout: float) -> None:
         """Sends a command whose reply arrives among other messages."""
         self._limit(timeout)
-        self._send(data)
+        self._send(data, time.monotonic() + timeout)
 
     def receive(self, timeout: float | None) -> Any:
         """Returns the next reply or message."""
@@ -104,22 +116,62 @@ class Connection:
 
     # --- bytes -----------------------------------------------------------------------------------
 
-    def _send(self, data: bytes) -> None:
+    def _send(self, data: bytes, end: float) -> None:
         """Passes all bytes to the operating system. While a byte is missing, the command that ends
         with it can't have run."""
         try:
             sent = self._socket.send(data)
             while sent < len(data):
+                self._limit(end - time.monotonic(), was_sent=False)
                 sent += self._socket.send(memoryview(data)[sent:])
         except _LATE:
             raise ConnectionBroken(self._timeout_reason(), was_sent=False, is_late=True) from None
         except (OSError, ValueError) as error:
             raise ConnectionBroken(self._broken_reason(error), was_sent=False) from None
+        if len(data) > _CHUNK:  # which may have taken most of the time
+            self._limit(end - time.monotonic())
 
-    def _receive(self, end: float) -> Any:
+    def _send_and_receive(self, data: bytes, end: float, replies: list[Any]) -> None:
+        """Sends many commands, and appends the replies that arrive meanwhile.
+
+        A server whose replies nobody reads stops reading commands.
+        """
+        unsent = memoryview(data)
+        watch = select.poll()
+        watch.register(self._socket, select.POLLIN | select.POLLOUT)
+        self._socket.settimeout(0)
+        try:
+            while unsent:
+                watch.poll(max(0.0, end - time.monotonic()) * 1000)
+                if time.monotonic() >= end:
+                    raise TimeoutError
+                with suppress(*_NOT_READY):
+                    unsent = unsent[self._socket.send(unsent) :]
+                with suppress(*_NOT_READY):
+                    self._take_replies(self._socket.recv(_CHUNK), replies)
+        except TimeoutError:
+            raise ConnectionBroken(self._timeout_reason(), was_sent=True, is_late=True) from None
+        except (OSError, ValueError) as error:
+            raise ConnectionBroken(self._broken_reason(error), was_sent=True) from None
+        finally:
+            self._socket.settimeout(None)
+            self._timeout = 0.0
+
+    def _take_replies(self, data: bytes, replies: list[Any]) -> None:
+        """Appends all replies that these bytes complete."""
+        if not data:
+            raise ConnectionBroken(self._broken_reason(None), was_sent=True)
+        self._reader.feed(data)
+        while (reply := self._next()) is not False:
+            replies.append(reply)
+
+    def _receive(self, end: float, *, is_limited: bool = True) -> Any:
+        """Returns the next reply. `is_limited` means that the socket's timeout is set."""
         reader = self._reader
         try:
             reply = reader.gets()
+            if reply is False and not is_limited:
+                self._limit(end - time.monotonic())
             while reply is False:
                 data = self._socket.recv(_CHUNK)
                 if not data:
@@ -141,10 +193,10 @@ class Connection:
         except ProtocolError as error:
             raise ConnectionBroken(not_resp_reason(self._target, error), was_sent=True) from None
 
-    def _limit(self, timeout: float) -> None:
+    def _limit(self, timeout: float, *, was_sent: bool = True) -> None:
         """Sets the socket's timeout. Changing it costs a system call."""
         if timeout <= 0:
-            raise ConnectionBroken(self._timeout_reason(), was_sent=True, is_late=True)
+            raise ConnectionBroken(self._timeout_reason(), was_sent=was_sent, is_late=True)
         if timeout != self._timeout:
             self._set_timeout(timeout)
             self._timeout = timeout

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from holdfast.client.batches import Pipeline
-from holdfast.client.calls import ConnectionBroken, is_busy, is_dropped_space
+from holdfast.client.calls import INTERRUPTED, ConnectionBroken, is_busy, is_dropped_space
 from holdfast.client.connection import Connection
 from holdfast.client.replies import ReplyError
 from holdfast.client.urls import ServerTarget
@@ -120,15 +120,15 @@ class Pool:
                 left = end - time.monotonic()
                 data = b"".join(before + command for command in step)
                 connection.ask_each(data, each * len(step), left, replies)
-        except ConnectionBroken as broken:
+        except BaseException as error:
             self.drop(connection)
+            broken = error if isinstance(error, ConnectionBroken) else INTERRUPTED
             replies = replies[each - 1 :: each]
             recording._settle(replies)
             sent = (len(replies) // PIPELINE_STEP + 1) * PIPELINE_STEP
             recording._refuse_rest(len(replies), sent, broken)
-            return
-        except BaseException:
-            self.drop(connection)
+            if broken is error:
+                return
             raise
         if any(map(is_dropped_space, replies)):
             self.forget(space)

@@ -29,7 +29,8 @@ class ClientSubscription:
         self._space = space
         self._topic = topic_prefix
         self._queue: deque[Notice] = deque()
-        self._turn = threading.Lock()  # one thread reads at a time
+        # One thread reads at a time. A signal handler may close what its own thread reads from.
+        self._turn = threading.RLock()
         self._missed = 0
         self._is_broken = False  # the connection broke: connect again
         self._closed = False
@@ -43,18 +44,23 @@ class ClientSubscription:
     def get(self, timeout: float | None = None) -> Notice | None:
         """Returns the next notice, or None after `timeout` seconds (None waits for ever) or when
         closed."""
-        return self._queue.popleft() if self.wait(timeout) else None
+        end = None if timeout is None else time.monotonic() + timeout
+        if not self._take_turn(timeout):
+            return None
+        try:
+            return self._queue.popleft() if self._wait(end) else None
+        finally:
+            self._turn.release()
 
     def wait(self, timeout: float | None = None) -> bool:
         """Waits until there is something to `get`; False after `timeout` seconds or when closed."""
         end = None if timeout is None else time.monotonic() + timeout
-        with self._turn:
-            while not self._queue and not self._closed:
-                left = None if end is None else end - time.monotonic()
-                if left is not None and left <= 0:
-                    break
-                self._listen(left)
-            return bool(self._queue) and not self._closed
+        if not self._take_turn(timeout):
+            return False
+        try:
+            return self._wait(end)
+        finally:
+            self._turn.release()
 
     def poll(self) -> list[Notice]:
         """Returns at once all notices that were not returned yet, of all commits that have
@@ -84,6 +90,20 @@ class ClientSubscription:
         self.close()
 
     # --- the connection --------------------------------------------------------------------------
+
+    def _take_turn(self, timeout: float | None) -> bool:
+        """Waits for another thread that reads; returns whether it ended within `timeout`."""
+        if timeout is None:
+            return self._turn.acquire()
+        return self._turn.acquire(timeout=min(max(0.0, timeout), threading.TIMEOUT_MAX))
+
+    def _wait(self, end: float | None) -> bool:
+        while not self._queue and not self._closed:
+            left = None if end is None else end - time.monotonic()
+            if left is not None and left <= 0:
+                break
+            self._listen(left)
+        return bool(self._queue) and not self._closed
 
     def _connect(self, seconds: float | None = None) -> Connection:
         end = time.monotonic() + (self._target.connect_timeout if seconds is None else seconds)
@@ -132,7 +152,7 @@ class ClientSubscription:
 
     def _take(self, reply: Any) -> bool:
         """Keeps a notice; False if it is something else."""
-        if type(reply) is list and reply[0] == b"notice":
+        if type(reply) is list and reply[:1] == [b"notice"]:
             self._queue.append(Notice(wire.text_of(reply[1]), reply[2]))
             return True
         return False
@@ -148,7 +168,7 @@ class ClientSubscription:
             seconds = self._target.connect_timeout
             if end is not None:
                 seconds = min(seconds, end - time.monotonic())
-            if seconds <= 0:
+            if seconds <= 0 or self._closed:
                 return
             try:
                 self._connection = self._connect(seconds)

@@ -60,16 +60,21 @@ class AppStore:
         """Opens the store and starts the worker, unless that was done already."""
         with self._lock:
             if self._store is None:
-                self._store = open_store(self._place, **self._options)
-                if self._tasks is not None:
-                    self._worker = Worker(
-                        self._store,
-                        self._tasks,
-                        threads=self._threads,
-                        async_slots=self._async_slots,
-                    )
-                    self._worker.start()
+                store = open_store(self._place, **self._options)
+                try:
+                    self._worker = self._started_worker(store)
+                except BaseException:
+                    store.close()
+                    raise
+                self._store = store
             return self._store
+
+    def _started_worker(self, store: Store) -> Worker | None:
+        if self._tasks is None:
+            return None
+        worker = Worker(store, self._tasks, threads=self._threads, async_slots=self._async_slots)
+        worker.start()
+        return worker
 
     def close(self) -> None:
         """Lets running tasks finish, hands back the others, and closes the store. A second call

@@ -113,13 +113,18 @@ class AsyncSpace:
         yield recording
         if not recording:
             return
-        replies = await self._exchange(
-            recording._request(),
-            self.name,
-            timeout=self._timeout,
-            only_reads=recording._only_reads,
-            replies=len(recording) + 2,
-        )
+        request = recording._request()
+        try:
+            replies = await self._exchange(
+                request,
+                self.name,
+                timeout=self._timeout,
+                only_reads=recording._only_reads,
+                replies=len(recording) + 2,
+            )
+        except BaseException as error:
+            recording._refuse(error)
+            raise
         recording._settle(replies)
 
     @asynccontextmanager
