@@ -20,10 +20,10 @@ from tests.server.serving import Server, run_command, serve_words, serving
 # --- starting ------------------------------------------------------------------------------------
 
 
-def refused(data: Path, *options: str) -> str:
+def refused(data: Path, *options: str, code: int = 1) -> str:
     """The one line with which `holdfast serve` gives up."""
     ended = run_command(*serve_words(data, *options))
-    assert ended.exit_code == 1, ended.output
+    assert ended.exit_code == code, ended.output
     assert ended.stderr.count("\n") == 1
     return ended.stderr
 
@@ -51,20 +51,20 @@ def test_a_port_in_use_is_said_in_one_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "code", "said"),
     [
-        (("--http", "127.0.0.1"), "is not an address"),
-        (("--http", "127.0.0.1:99999"), "is not an address"),
-        (("--resp", "nowhere.invalid:1"), "is not an address of this machine"),
-        (("--tls-cert", "cert.pem"), "--tls-cert and --tls-key belong together"),
-        (("--tls-cert", "no.pem", "--tls-key", "no.pem"), "can't be used for TLS"),
-        (("--engine", "gopher://host/db"), "no engine serves the URL scheme 'gopher'"),
+        (("--http", "127.0.0.1"), 2, "is not an address"),
+        (("--http", "127.0.0.1:99999"), 2, "is not an address"),
+        (("--resp", "nowhere.invalid:1"), 1, "is not an address of this machine"),
+        (("--tls-cert", "cert.pem"), 2, "--tls-cert and --tls-key belong together"),
+        (("--tls-cert", "no.pem", "--tls-key", "no.pem"), 1, "can't be used for TLS"),
+        (("--engine", "gopher://host/db"), 1, "no engine serves the URL scheme 'gopher'"),
     ],
 )
 def test_a_mistake_at_the_start_is_said_in_one_line(
-    tmp_path: Path, options: tuple[str, ...], said: str
+    tmp_path: Path, options: tuple[str, ...], code: int, said: str
 ) -> None:
-    assert said in refused(tmp_path, *options)
+    assert said in refused(tmp_path, *options, code=code)
 
 
 def test_a_folder_that_holds_something_else_is_said_in_one_line(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from holdfast.cli.settings import SETTINGS, settings
 if TYPE_CHECKING:
     from holdfast.admin import Origin, SettingEntry
     from holdfast.contrib.opentelemetry import ServerTracer
+    from holdfast.errors import HoldfastError
     from holdfast.server.addresses import Address
     from holdfast.server.processes import ReadinessReport
     from holdfast.server.server import ServerSettings
@@ -30,6 +31,7 @@ def command(out: Output, data: str, engine: str | None, durability: str, **optio
 
     Example: holdfast serve --data data --resp 127.0.0.1:9977
     """
+    from holdfast.errors import HoldfastError
     from holdfast.server.logs import start_logging
     from holdfast.server.signals import defer_reloads
 
@@ -44,6 +46,8 @@ def command(out: Output, data: str, engine: str | None, durability: str, **optio
             server(chosen, partial(_announce, chosen, out))
         else:
             _serve_in_processes(chosen, out, server)
+    except HoldfastError as error:
+        raise _in_one_line(error, out) from None
     except OSError as error:
         # A URL may hold a password, so it is not repeated here.
         what = data if engine is None else "the engine"
@@ -59,10 +63,14 @@ def _parse(options: dict[str, Any], out: Output) -> "ServerSettings":
         parsed = ServerSettings.parse(options)
         parsed.check(is_open=False)  # it is checked again once the store is open
     except HoldfastError as error:
-        raise CommandFailure(
-            error.code, error.message, error.hint, is_json=out.is_json, exit_code=WRONG_USAGE
-        ) from None
+        raise _in_one_line(error, out, exit_code=WRONG_USAGE) from None
     return parsed
+
+
+def _in_one_line(error: "HoldfastError", out: Output, *, exit_code: int = 1) -> CommandFailure:
+    """Returns the error as logs need it: with its hint on the same line, unless it is JSON."""
+    message, hint = (error.message, error.hint) if out.is_json else (str(error), "")
+    return CommandFailure(error.code, message, hint, is_json=out.is_json, exit_code=exit_code)
 
 
 def _serve(
