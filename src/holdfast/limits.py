@@ -231,6 +231,8 @@ EXPIRED_REVISIONS_PER_STEP: Final = 16
 MAX_TABLE_INDEXES: Final = 100  # of a table of rows or of entities: each write maintains them all
 MAX_READ_PAGE_BYTES: Final = 256 * 1024 * 1024  # of stored rows: a page may show little of each
 ROWS_PER_IMPORT_STEP: Final = 1_000  # rows of an import in one transaction
+# those rows and their index entries: other writers wait for them
+KEYS_PER_IMPORT_STEP: Final = 5_000
 MAX_REPORTED_REFUSALS: Final = 1_000  # refused lines that an import names; all are counted
 ROWS_PER_BUILD_STEP: Final = 500  # rows that one transaction adds to a new index
 # rows or entities that one transaction adds to a new index; they are held in memory

@@ -1,10 +1,12 @@
 """Batch: all or nothing."""
 
+import itertools
 from typing import Any
 
 import pytest
 
 from holdfast.errors import (
+    BatchTooLong,
     InvalidTableRequest,
     PreconditionFailed,
     TableError,
@@ -114,3 +116,13 @@ def test_a_batch_is_at_most_a_thousand(tables: Store) -> None:
     assert tables.tables.batch(rows).applied
     with pytest.raises(InvalidTableRequest, match="1000"):
         tables.tables.batch([*rows, rows[0]])
+
+
+def test_a_batch_that_takes_long_is_refused(tables: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = itertools.count()
+    monkeypatch.setattr("holdfast.call_time.thread_time", lambda: next(seconds))
+
+    with pytest.raises(BatchTooLong):
+        tables.tables.batch([put("simple", key="a", place=place) for place in range(10)])
+
+    assert tables.tables.get("simple").count == 0

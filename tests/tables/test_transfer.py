@@ -9,6 +9,7 @@ import pytest
 
 from holdfast.errors import InvalidTableQuery, TableError, TableNotFound
 from holdfast.store import Store
+from holdfast.tables import transfer
 from tests.tables.schemas import hash_on, range_on, simple
 
 ATTRIBUTES = {
@@ -152,3 +153,22 @@ def test_lines_that_are_one_text_are_refused_with_what_to_do(store: Store) -> No
         store.tables.import_rows("simple", '{"key": "a", "place": 1}\n')
 
     assert "splitlines" in (caught.value.hint or "")
+
+
+def test_an_import_into_a_table_with_many_indexes_has_short_transactions(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.tables.store.KEYS_PER_IMPORT_STEP", 12)
+    store.tables.create(simple(secondaryIndexes={"by_value": [hash_on("value")]}))
+    portions = []
+    import_lines = transfer.import_lines
+
+    def counted(tx: Any, table: str, lines: Any, make_version: Any) -> Any:
+        portions.append(len(lines))
+        return import_lines(tx, table, lines, make_version)
+
+    monkeypatch.setattr("holdfast.tables.transfer.import_lines", counted)
+    rows = [json.dumps({"key": "a", "place": place, "value": "x"}) for place in range(15)]
+
+    assert store.tables.import_rows("simple", rows).rows == 15
+    assert portions == [6, 6, 3]

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from holdfast.call_time import CallTimer
 from holdfast.engine.contract import Transaction
 from holdfast.error_text import did_you_mean, shown
-from holdfast.errors import InvalidTableRequest, TableError
-from holdfast.limits import MAX_BATCH_OPERATIONS
+from holdfast.errors import BatchTooLong, InvalidTableRequest, TableError
+from holdfast.limits import MAX_BATCH_OPERATIONS, MAX_BATCH_SECONDS, SECONDS_PER_ITEM
 from holdfast.tables import catalogue, deletes, puts
 from holdfast.tables.deletes import Delete
 from holdfast.tables.puts import CheckedPut
@@ -25,6 +26,9 @@ def run(
         raise InvalidTableRequest(
             f"The operations of a batch are an array of at most {MAX_BATCH_OPERATIONS}"
         )
+    # A table may have 100 indexes of 1,000 attributes, all of which a put writes.
+    seconds = MAX_BATCH_SECONDS + len(operations) * SECONDS_PER_ITEM
+    timer = CallTimer("the batch", BatchTooLong.hint, seconds)
     writers: dict[str, RowWriter] = {}
     steps: list[Step] = []
     for number, operation in enumerate(operations):
@@ -45,6 +49,7 @@ def run(
             results.append(StepResult(tid=puts.write(writer, step)))
         else:
             results.append(StepResult(count=deletes.apply(writer, step, deleted).count))
+        timer.check()
     for writer in writers.values():
         writer.finish()
     return BatchResult(applied=True, results=results)

@@ -8,7 +8,7 @@ from holdfast.binding import Runner, per_call
 from holdfast.declarations import operation
 from holdfast.error_text import shown
 from holdfast.errors import BadDump, IndexNotFound
-from holdfast.limits import ROWS_PER_IMPORT_STEP
+from holdfast.limits import KEYS_PER_IMPORT_STEP, ROWS_PER_IMPORT_STEP
 from holdfast.tables import catalogue, index_build, transfer
 from holdfast.tables.layer import Tables
 from holdfast.tables.queries import Query, projection_of
@@ -97,16 +97,18 @@ class StoreTables(_PerCall):
 
         It reads what `export` writes. Blank lines are skipped; the report lists the first 1,000
         refused lines by number. With `atomic`, all lines are one transaction of at most 64 MiB: the
-        first refused line raises `BadDump`, and nothing is imported. Reads 1 key for each row;
-        writes 1, and 1 for each index entry.
+        first refused line raises `BadDump`, and nothing is imported. In a table with more than four
+        indexes a transaction has fewer rows. Reads 1 key for each row; writes 1, and 1 for each
+        index entry.
         """
-        self.schema(table)  # raises if the table does not exist, even without lines
+        indexes = self.schema(table).get("secondaryIndexes", ())
+        in_step = min(ROWS_PER_IMPORT_STEP, KEYS_PER_IMPORT_STEP // (1 + len(indexes)))
         numbered = transfer.numbered(lines)
         if atomic:
             return ImportReport(rows=self._import_all(table, numbered), refused=0, refusals=[])
         rows, count = 0, 0
         refused: list[Refusal] = []
-        while portion := list(islice(numbered, ROWS_PER_IMPORT_STEP)):
+        while portion := list(islice(numbered, in_step)):
             put, refusals = self._import_some(table, portion)
             rows += put
             count += len(refusals)

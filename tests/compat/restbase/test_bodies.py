@@ -14,13 +14,19 @@ from holdfast.compat.restbase.bodies import (
     read_put,
     read_query,
 )  # fmt: skip
+from holdfast.compat.restbase.http import type_of
 from holdfast.errors import (
+    AnswerTooLarge,
+    BatchTooLong,
+    HoldfastError,
     InvalidAttributeValue,
     InvalidTableQuery,
     InvalidTableRequest,
+    RequestTooLarge,
     TableError,
     TableMismatch,
     UnknownAttribute,
+    ValueTooLarge,
 )  # fmt: skip
 from holdfast.tables import CreateResult, Page, PutResult
 from holdfast.tables.queries import Query
@@ -182,3 +188,8 @@ def test_an_error_about_a_name_that_is_no_text_can_be_sent() -> None:
 def test_a_delete_refuses_the_same_members_in_other_letters(name: str) -> None:
     with pytest.raises(InvalidTableRequest, match="did you mean"):
         read_delete({"attributes": {"name": "Tom"}, name: 1}, "example")
+
+
+@pytest.mark.parametrize("kind", [RequestTooLarge, BatchTooLong, AnswerTooLarge, ValueTooLarge])
+def test_what_is_too_large_has_one_type_and_status(kind: type[HoldfastError]) -> None:
+    assert (type_of(kind("much")), kind.status) == ("too_large", 413)

@@ -15,7 +15,9 @@ from holdfast.compat.restbase.rows import delete_rows, get_rows, post_rows, put_
 from holdfast.compat.restbase.schemas import delete_schema, get_schema, list_tables, put_schema
 from holdfast.compat.restbase.table_call import ROWS_HINT, TableCall, json_response, run_write
 from holdfast.errors import (
+    AnswerTooLarge,
     BadInput,
+    BatchTooLong,
     HoldfastError,
     InvalidTableRequest,
     MethodNotAllowed,
@@ -23,6 +25,7 @@ from holdfast.errors import (
     StoreUnusable,
     TableError,
     UnsupportedContent,
+    ValueTooLarge,
 )
 from holdfast.server.call_tracing import ended_with
 from holdfast.server.http import ANY_METHOD, HttpApi, route
@@ -107,6 +110,10 @@ def _require_method(call: TableCall, allowed: tuple[str, ...]) -> None:
 
 _TYPES: Final[dict[type[HoldfastError], str]] = {
     RequestTooLarge: "too_large",
+    BatchTooLong: "too_large",
+    AnswerTooLarge: "too_large",
+    ValueTooLarge: "too_large",
+    UnsupportedContent: UnsupportedContent.code,
     StoreUnusable: "unavailable",
     BadInput: "invalid_request",
 }
@@ -116,17 +123,19 @@ def _failure(api: HttpApi, request: HttpRequest, error: Exception) -> HttpRespon
     known = api.dispatcher.as_known_error(error, request.ids)
     if isinstance(known, TableError):
         return json_response(error_body(known), known.status)
-    type = next((_TYPES[each] for each in _TYPES if isinstance(known, each)), known.code)
-    if isinstance(known, UnsupportedContent):
-        type = known.code
-    if known.status == 500:
-        type = "internal_error"
-    body = {"type": type, "title": known.message}
+    body = {"type": type_of(known), "title": known.message}
     if known.hint:
         body["detail"] = known.hint
     response = json_response(body, known.status)
     response.headers.update(error_headers(known))
     return response
+
+
+def type_of(error: HoldfastError) -> str:
+    """Returns the name that RESTBase's answers have for an error that is not of the tables."""
+    if error.status == 500:
+        return "internal_error"
+    return next((_TYPES[each] for each in _TYPES if isinstance(error, each)), error.code)
 
 
 _SCHEMAS: Final = {"GET": get_schema, "PUT": put_schema, "DELETE": delete_schema}
