@@ -120,6 +120,21 @@ def test_quantiles_are_of_the_window_and_sum_and_count_of_the_whole_life(
     assert 'My_App_hits_per_second{scope="local",window="60"} 0.0' in text
 
 
+def test_values_below_zero_do_not_spoil_a_page_of_openmetrics(store: Store) -> None:
+    store.metrics.define({"balance": {"type": "distribution", "expose": True}})
+    for value in (-7, -5, 3):
+        store.metrics.record("balance", None, value)
+
+    found = _samples(store.metrics.prometheus(openmetrics=True), read_open)
+    in_text = _samples(store.metrics.prometheus())
+
+    assert found["WRStats_balance_count[('scope', 'local')]"] == 3
+    assert "WRStats_balance_sum[('scope', 'local')]" not in found
+    assert in_text["WRStats_balance_sum[('scope', 'local')]"] == -9
+    assert len([name for name in found if name.startswith("WRStats_balance[")]) == 0
+    assert len([name for name in in_text if name.startswith("WRStats_balance[")]) == 3
+
+
 def test_one_prefix_may_be_asked_for(store: Store) -> None:
     store.metrics.define({"x": {"expose": True, "lifetime": True}}, prefix="b")
     store.metrics.incr("x", prefix="b")

@@ -154,6 +154,8 @@ def lines_of(family: Family, openmetrics: bool) -> Iterator[str]:
     yield f"# TYPE {shown} {family.type}"
     for samples in family.series:
         for suffix, pairs, value in samples:
+            if openmetrics and family.type == "summary" and value < 0:
+                continue  # OpenMetrics has none there, and its parsers refuse the whole page
             listed = ",".join([f'{label}="{_escaped(text)}"' for label, text in pairs])
             series = f"{{{listed}}}" if listed else ""
             yield f"{name}{suffix}{series} {number_text(value)}"
