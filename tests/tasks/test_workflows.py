@@ -1,5 +1,6 @@
 """Workflows: steps are remembered, and a run goes on where the last one stopped."""
 
+import math
 from datetime import date
 from typing import Any
 from uuid import UUID
@@ -7,11 +8,12 @@ from uuid import UUID
 import pytest
 
 import holdfast
-from holdfast.errors import BadTask
+from holdfast.errors import BadTask, BadTaskArgument
 from holdfast.store import Store
 from holdfast.tasks import Batch, Run, Tasks, Tx, Worker, Workflow, fixed
 from holdfast.tasks.execution import Runtime
 from holdfast.testing import Clock, run_tasks, temporary_server
+from tests.tasks.waiting import failure_of
 
 pytestmark = pytest.mark.every_engine
 
@@ -350,6 +352,44 @@ def test_a_step_that_is_too_large_fails_the_workflow(store: Store) -> None:
     run_tasks(store, tasks, keep_failures=True)
 
     assert store.jobs.failed() == {"q-WorkflowTooLarge": 1}
+
+
+@pytest.mark.parametrize(
+    ("result", "reason"),
+    [(object(), "there is no JSON for a value of type object"), (math.nan, "it is the float nan")],
+)
+def test_a_step_whose_result_can_not_be_stored_fails_the_workflow_at_once(
+    store: Store, result: object, reason: str
+) -> None:
+    tasks = Tasks(queue="q")
+    ran: list[str] = []
+
+    def charge() -> object:
+        ran.append("charged")
+        return result
+
+    @tasks.workflow(retries=5)
+    def pay(run: Run) -> None:
+        run.step(charge)
+
+    job = pay.put(store)
+    run_tasks(store, tasks, keep_failures=True)
+
+    failure = failure_of(store, job.id)
+    assert (failure.group, len(ran)) == ("q-bad-result", 1)
+    assert failure.message.endswith(f"charge returned can't be stored: {reason}")
+
+
+def test_a_signal_whose_value_can_not_be_stored_is_refused(store: Store) -> None:
+    tasks = Tasks(queue="q")
+
+    @tasks.workflow
+    def wait(run: Run) -> None:
+        run.wait("approved")
+
+    job = wait.put(store)
+    with pytest.raises(BadTaskArgument, match="approved can't be stored: there is no JSON"):
+        wait.signal(store, job.id, "approved", object())
 
 
 @pytest.mark.only_on("lmdb")

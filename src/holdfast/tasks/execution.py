@@ -50,7 +50,7 @@ from holdfast.tasks.provided_objects import Provided
 from holdfast.tasks.redis_restrictions import check_redis_restrictions
 from holdfast.tasks.run import Run
 from holdfast.tasks.sandboxes import Sandboxes
-from holdfast.tasks.values import to_plain
+from holdfast.tasks.values import UNFIT, to_plain
 from holdfast.tasks.workflows import AsyncRun, Workflow
 
 if TYPE_CHECKING:
@@ -401,7 +401,7 @@ class Attempt:
             return Outcome(what="lost", error=self.run.stopped)
         try:
             plain = None if value is None else to_plain(value)
-        except (TypeError, ValueError, NotImplementedError, RecursionError) as error:
+        except UNFIT as error:
             return Outcome(
                 what="fail",
                 group=f"{self.job.queue}-bad-result",

@@ -18,7 +18,7 @@ from holdfast.errors import BadTask, BadTaskArgument
 from holdfast.json_data import json_problem_in
 from holdfast.store import Tx
 from holdfast.tasks.run import HEADER, Run
-from holdfast.tasks.values import from_plain, to_plain
+from holdfast.tasks.values import UNFIT, from_plain, to_plain
 
 __all__ = ["TaskParameters", "provided"]
 
@@ -125,7 +125,7 @@ class TaskParameters:
         try:
             plain = to_plain(value)
             from_plain(plain, parameter.annotation)  # or its run would fail
-        except (TypeError, ValueError, NotImplementedError, RecursionError) as error:
+        except UNFIT as error:
             raise self._refusal(parameter.name, _msgspec_reason(error, parameter.name)) from None
         unfit = json_problem_in(plain, parameter.name)
         if unfit is not None:
@@ -164,7 +164,7 @@ class TaskParameters:
             return value
         try:
             return from_plain(value, parameter.annotation)
-        except (TypeError, ValueError, NotImplementedError, RecursionError) as error:
+        except UNFIT as error:
             raise BadTaskArgument(_msgspec_reason(error, parameter.name, path_first=True)) from None
 
     def call(

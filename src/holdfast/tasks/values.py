@@ -7,11 +7,13 @@ bytes. Models of entities are added here.
 import sys
 import types
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
-__all__ = ["from_plain", "to_plain"]
+__all__ = ["UNFIT", "from_plain", "to_plain"]
+
+UNFIT: Final = (TypeError, ValueError, NotImplementedError, RecursionError)  # what both may raise
 
 
 def to_plain(value: Any, *, in_order: bool = False) -> Any:
@@ -48,12 +50,12 @@ def _encode_model(value: Any) -> Any:
             "id": value.id,
             **{name: value.__dict__[name] for name in columns if name in value.__dict__},
         }
-    raise NotImplementedError(f"a {type(value).__name__} can't be stored")
+    raise NotImplementedError(f"there is no JSON for a value of type {type(value).__name__}")
 
 
 def _decode_model(kind: type, value: Any) -> Any:
     if not _is_model(kind):
-        raise NotImplementedError(f"a {kind.__name__} can't be stored")
+        raise NotImplementedError(f"there is no JSON for a value of type {kind.__name__}")
     if not isinstance(value, dict):
         raise ValueError(f"Expected `object`, got `{type(value).__name__}`")
     columns = _columns_of(kind)

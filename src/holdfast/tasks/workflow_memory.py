@@ -23,6 +23,7 @@ from holdfast.errors import (
 from holdfast.jobs.records import FAILED, Job
 from holdfast.jobs.reports import Report
 from holdfast.jobs.steps import Step, child_step
+from holdfast.json_data import json_problem_in
 from holdfast.limits import (
     MAX_STEP_RESULT_BYTES,
     MAX_STEPS,
@@ -43,7 +44,7 @@ from holdfast.tasks.step_replay import (
     returned_by,
 )
 from holdfast.tasks.task import Task, TaskCall
-from holdfast.tasks.values import to_plain
+from holdfast.tasks.values import UNFIT, to_plain
 from holdfast.tasks.workflow_verbs import (
     CallFunction,
     CallStore,
@@ -406,7 +407,7 @@ class WorkflowMemory:
     def _finished_step(
         self, number: int, name: str, begun: float, attempts: int, value: Any
     ) -> Step:
-        plain = to_plain(value)
+        plain = self._plain_result(name, value)
         size = len(_encode_json(plain))
         if size > MAX_STEP_RESULT_BYTES:
             raise WorkflowTooLarge(
@@ -424,6 +425,18 @@ class WorkflowMemory:
             attempts=attempts,
             result=plain,
         )
+
+    def _plain_result(self, name: str, value: Any) -> Any:
+        """Fails a workflow at once: the step has run, and would run again with each retry."""
+        try:
+            plain = to_plain(value)
+            problem: object = json_problem_in(plain, "it")
+        except UNFIT as error:
+            plain, problem = None, error
+        if problem is not None:
+            why = f"what step {name} returned can't be stored: {problem}"
+            raise Fail(f"{self._job.queue}-bad-result", why) from None
+        return plain
 
     def _failed_step(
         self, number: int, name: str, begun: float, attempts: int, error: Exception

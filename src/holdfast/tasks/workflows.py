@@ -16,14 +16,14 @@ from uuid import UUID
 
 import msgspec
 
-from holdfast.errors import UnknownJob
+from holdfast.errors import BadTaskArgument, UnknownJob
 from holdfast.jobs.records import Job
 from holdfast.jobs.steps import Signal, Step
 from holdfast.tasks.backoff import Backoff
 from holdfast.tasks.options import DecoratorOptions
 from holdfast.tasks.run import Run
 from holdfast.tasks.task import Task, TaskCall
-from holdfast.tasks.values import to_plain
+from holdfast.tasks.values import UNFIT, to_plain
 
 if TYPE_CHECKING:
     from holdfast.client.client import ClientSpace
@@ -54,7 +54,11 @@ class Workflow(Task[C, V, P, R], Generic[C, V, P, R]):
         self, where: "Tx | Space | ClientSpace", id: str, name: str, value: Any = None
     ) -> None:
         """Sends a signal to a workflow that waits for it, now or later; see `Run.wait`."""
-        where.jobs.signal(id, name, to_plain(value))
+        try:
+            plain = to_plain(value)
+        except UNFIT as error:
+            raise BadTaskArgument(f"the value of signal {name} can't be stored: {error}") from None
+        where.jobs.signal(id, name, plain)
 
     def status(self, where: "Space | ClientSpace", id: str) -> WorkflowStatus:
         """Returns what the workflow has done so far, step by step."""
