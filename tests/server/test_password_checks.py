@@ -18,6 +18,7 @@ from holdfast.limits import (
     FREE_LOGIN_FAILURES,
     MAX_LOGIN_RECORDS,
     MAX_LOGIN_WAIT_SECONDS,
+    MAX_QUEUED_PASSWORDS,
 )
 from holdfast.server import password_checks, routes  # noqa: F401  # the latter serves /metrics
 from holdfast.server.auth import Authenticator, has_password
@@ -83,6 +84,13 @@ def test_a_flood_of_wrong_passwords_delays_no_other_login(server: SmallServer, f
         assert _seconds(lambda: client.ask("PING")) < 20
         assert _seconds(lambda: other.ask("AUTH", "bob", "other")) < 20
         assert other.ask("PING") == b"PONG"
+
+
+def test_a_token_is_accepted_while_no_more_passwords_can_be_checked(server: SmallServer) -> None:
+    server.dispatcher.password_checks._queued = MAX_QUEUED_PASSWORDS
+    with server.connect() as client:
+        assert client.ask("AUTH", TOKEN[0]) == b"OK"
+        assert "many passwords are being checked" in str(client.ask("AUTH", "bob", "other"))
 
 
 def test_a_guesser_has_to_wait_and_hears_for_how_long(server: SmallServer) -> None:
