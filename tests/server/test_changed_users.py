@@ -40,14 +40,20 @@ class Guarded:
 
     def remove_ann(self) -> None:
         assert self.ask("/default/admin/remove_user", {"name": "ann"}).status == 200
-        ask = ("/default/jobs/queues", {}, self.ann)
-        await_true(lambda: self.ask(*ask).status == 401, seconds=DEADLINE, what="ann removed")
+        self._until("/default/jobs/queues", {}, 401)
 
     def restrict_ann(self) -> None:
         changed = {"name": "ann", "grants": ["read"]}
         assert self.ask("/default/admin/grant_user", changed).status == 200
-        ask = ("/default/jobs/put", {"queue": "other"}, self.ann)
-        await_true(lambda: self.ask(*ask).status == 403, seconds=DEADLINE, what="ann restricted")
+        self._until("/default/jobs/put", {"queue": "other"}, 403)
+
+    def _until(self, path: str, body: object, status: int) -> None:
+        """Waits until the server has heard of a change: then ann's call has this status."""
+        await_true(
+            lambda: self.ask(path, body, self.ann).status == status,
+            seconds=DEADLINE,
+            what=f"status {status}",
+        )
 
 
 @pytest.fixture
