@@ -5,6 +5,7 @@ open too. Everything else is here.
 """
 
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
 from typing import Any
@@ -14,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from holdfast.engine import open_engine
-from holdfast.engine.contract import Engine, Guard, Notice, Transaction, read_counter
+from holdfast.engine.contract import Engine, Guard, Notice, Transaction, pack_counter, read_counter
 from holdfast.errors import (
     BadInput,
     KeyTooLong,
@@ -35,6 +36,13 @@ _PROPERTY = settings(
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.differing_executors],
 )
+
+REPLACEMENTS: list[Callable[[Transaction, bytes], None]] = [
+    lambda tx, key: tx.put(key, b"2"),
+    lambda tx, key: tx.put_all({key: b"2"}),
+    lambda tx, key: tx.delete(key),
+    lambda tx, key: tx.clear(key, key + b"\0"),
+]
 
 
 def add_in_process(url: str, connection: Connection) -> None:
@@ -373,6 +381,40 @@ class Conformance(NoticeConformance):
             engine.transact(lambda tx: tx.add(b"text", 1))
         with engine.view() as view:
             assert read_counter(view.get(b"n")) == MAX_COUNTER
+
+    @pytest.mark.parametrize("replace", REPLACEMENTS, ids=["put", "put_all", "delete", "clear"])
+    def test_an_addition_that_can_not_be_made_fails_even_if_its_key_is_replaced_later(
+        self, engine: Engine, replace: Callable[[Transaction, bytes], None]
+    ) -> None:
+        engine.transact(lambda tx: tx.put_all({b"full": pack_counter(MAX_COUNTER), b"text": b"1"}))
+
+        for key in (b"full", b"text"):
+
+            def add_and_replace(tx: Transaction, key: bytes = key) -> None:
+                tx.add(key, 1)
+                replace(tx, key)
+
+            with pytest.raises(NotACounter):
+                engine.transact(add_and_replace)
+            with pytest.raises(NotACounter), engine.transaction() as tx:
+                add_and_replace(tx)
+
+        with engine.view() as view:
+            assert view.get_many([b"full", b"text"]) == [pack_counter(MAX_COUNTER), b"1"]
+
+    @pytest.mark.parametrize("replace", REPLACEMENTS, ids=["put", "put_all", "delete", "clear"])
+    def test_an_addition_that_can_not_be_made_fails_even_if_the_next_transaction_replaces_its_key(
+        self, engine: Engine, replace: Callable[[Transaction, bytes], None]
+    ) -> None:
+        engine.transact(lambda tx: tx.put(b"text", b"1"))
+
+        outcomes = engine.transact_many(
+            [lambda tx: tx.add(b"text", 1), lambda tx: replace(tx, b"text")]
+        )
+
+        assert [type(outcome.error) for outcome in outcomes] == [NotACounter, type(None)]
+        with engine.view() as view:
+            assert view.get(b"text") != b"1"
 
     def test_a_closed_engine_says_so_and_closes_twice(self, url: str) -> None:
         engine = open_engine(url)

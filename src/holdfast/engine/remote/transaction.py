@@ -6,12 +6,12 @@ them conflicts. A later read of the counter reads the value below; from then on 
 value that was read and written.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol, cast
 
 from holdfast.engine.contract import Reader
 from holdfast.engine.long_keys import LongKeys
-from holdfast.engine.remote.protocol import Commit, WalkedRange
+from holdfast.engine.remote.protocol import AddRefused, Commit, WalkedRange
 from holdfast.engine.remote.read_cache import ReadCache
 from holdfast.engine.write_buffer import Pair, WriteBuffer, after_prefix, check_pair
 from holdfast.errors import OutsideSpace
@@ -100,24 +100,33 @@ class Writes(WriteBuffer):
     # --- writing ---------------------------------------------------------------------------------
 
     def put(self, key: bytes, value: bytes) -> None:
+        if self.adds and (type(key) is not bytes or key in self.adds):
+            self._resolve_replaced((key,))
         super().put(key, value)
-        if self.adds:
-            self.adds.pop(bytes(key), None)
 
     def put_all(self, pairs: dict[bytes, bytes], *, checked: bool = False) -> None:
+        if self.adds:
+            self._resolve_replaced(pairs)
         super().put_all(pairs, checked=checked)
-        for key in pairs if self.adds else ():
-            self.adds.pop(bytes(key), None)
 
     def delete(self, key: bytes) -> None:
+        if self.adds and (type(key) is not bytes or key in self.adds):
+            self._resolve_replaced((key,))
         super().delete(key)
-        if self.adds:
-            self.adds.pop(bytes(key), None)
 
     def clear(self, begin: bytes, end: bytes) -> None:
+        if self.adds:
+            self.get_many([key for key in self.adds if begin <= key < end])
         super().clear(begin, end)
-        for key in [key for key in self.adds if begin <= key < end]:
-            del self.adds[key]
+
+    def _resolve_replaced(self, keys: Iterable[bytes]) -> None:
+        """Reads what was added to, before it is replaced: an addition that can't be made is an
+        error all the same."""
+        for key in keys:
+            if type(key) is not bytes:
+                key, _ = check_pair(key, b"", self.space)
+            if key in self.adds:
+                self._resolve(key)
 
     def add(self, key: bytes, delta: int) -> None:
         key, _ = check_pair(key, b"", self.space)
@@ -139,10 +148,15 @@ class Writes(WriteBuffer):
     # --- joining ---------------------------------------------------------------------------------
 
     def merge(self, other: WriteBuffer) -> None:
+        """Adds the writes of the next transaction of the group. Raises `AddRefused` if it replaces
+        what an earlier one has added to without a read, which may be an error of that one."""
         assert isinstance(other, Writes)
+        if self.adds and (
+            not self.adds.keys().isdisjoint(other.written)
+            or (other.cleared and any(map(other._is_cleared, self.adds)))
+        ):
+            raise AddRefused
         super().merge(other)
-        for key in other.written:
-            self.adds.pop(key, None)
         for key, delta in other.adds.items():
             if key in self.written or self._is_cleared(key):
                 super().add(key, delta)
