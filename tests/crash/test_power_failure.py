@@ -354,10 +354,16 @@ def page_of(content: bytes, number: int) -> bytes:
     return content[number * PAGE : (number + 1) * PAGE].ljust(PAGE, b"\0")
 
 
+@pytest.mark.parametrize("is_full", [False, True])
 def test_what_could_not_be_synced_once_is_written_again_before_a_checkpoint_is_promised(
-    tmp_path: Path, new_boot: pytest.MonkeyPatch
+    tmp_path: Path, new_boot: pytest.MonkeyPatch, is_full: bool
 ) -> None:
+    def refuse(path: Path) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
     new_boot.undo()
+    if is_full:
+        new_boot.setattr(failed_syncs, "note", refuse)
     store = tmp_path / "store"
     engine = open_interval(store)
     for seed in range(5):

@@ -52,7 +52,12 @@ def save(path: Path, checkpoint: Checkpoint) -> None:
     finally:
         os.close(file)
     folder.exchange(path / _NEW, path / FILE_NAME)
-    folder.sync_folder(path)
+    try:
+        folder.sync_folder(path)
+    except OSError:
+        # Nobody knows which of the two has which name on disk: neither may be overwritten.
+        (path / _NEW).unlink(missing_ok=True)
+        raise
 
 
 def load(path: Path) -> Checkpoint | None:

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,7 @@ class Checkpointer:
         self._lock = threading.Lock()  # the folder's lock excludes processes, not threads
         self._last = -1  # the number of the last commit in the last checkpoint
         self._closed = False
+        self._has_sync_failed = False
         self._copied = 0  # pages, since the last checkpoint
         self._stopped = threading.Event()
         self._early = (
@@ -121,16 +123,19 @@ class Checkpointer:
         try:
             pin = self._env.begin()
             meta_pages = checkpoints.read_meta_pages(self._data_file, self._page_bytes)
-            if failed_syncs.has_failed(self._path):
+            if self._has_sync_failed or failed_syncs.has_failed(self._path):
                 failed_syncs.write_again(self._data_file)
         finally:
             writer.abort()
         try:
             self._env.sync(True)
         except lmdb.Error as error:
-            failed_syncs.note(self._path)
+            self._has_sync_failed = True  # the note for others may not fit on a full disk
             self._reserve.release()
+            with suppress(OSError):
+                failed_syncs.note(self._path)
             raise explain(error, self._path) from error
+        self._has_sync_failed = False
         failed_syncs.forget(self._path)
         checkpoint = checkpoints.Checkpoint(
             boot_id=boot_id(), transaction_id=pin.id(), meta_pages=meta_pages
