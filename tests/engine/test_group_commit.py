@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -139,10 +138,8 @@ def interrupt_the_main_thread(
 
     def count(number: int) -> None:
         while not stopped:
-            # What is raised while the main thread runs this one's work may be taken for the work's.
-            with suppress(kind):
-                engine.transact(lambda tx: tx.add(b"%d" % number, 1))
-                counts[number] += 1
+            engine.transact(lambda tx: tx.add(b"%d" % number, 1))
+            counts[number] += 1
 
     def strike(*_: object) -> None:
         nonlocal armed
@@ -193,6 +190,51 @@ def test_a_signal_handler_that_raises_at_any_moment_stops_no_one_and_runs_nothin
     assert interrupts > INTERRUPTS / 2
     assert acknowledged == stored
     assert child.join() == 0
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, TimeoutError, TimeLimit])
+@pytest.mark.parametrize("size", [1, 2])
+def test_what_a_signal_handler_raises_in_the_work_of_another_thread_is_not_its_outcome(
+    engine: Engine, kind: type[BaseException], size: int
+) -> None:
+    def strike(*_: object) -> None:
+        raise kind
+
+    def interrupted(tx: Transaction) -> None:
+        tx.add(b"n", 1)
+        if strikes:
+            strikes.pop()
+            signal.raise_signal(signal.SIGUSR1)
+
+    strikes = [1]
+    commits: Any = engine._commits  # type: ignore[attr-defined]
+    leader, *others = [CommitRequest((interrupted,), (b"",)) for _ in range(3)]
+    before = signal.signal(signal.SIGUSR1, strike)
+    try:
+        with pytest.raises(kind):
+            commits.run(others[:size], leader)
+        assert [request.outcomes for request in others] == [None, None]
+        commits.run(others, leader)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+    outcomes = [outcome for request in others for outcome in request.outcomes or ()]
+    assert [outcome.error for outcome in outcomes] == [None, None]
+    assert engine.transact(lambda tx: read_counter(tx.get(b"n"))) == 2
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_what_the_work_of_another_thread_raises_is_its_outcome(engine: Engine, size: int) -> None:
+    def fail(tx: Transaction) -> None:
+        raise SystemExit
+
+    commits: Any = engine._commits  # type: ignore[attr-defined]
+    leader, *others = [CommitRequest((fail,), (b"",)) for _ in range(size + 1)]
+
+    commits.run(others, leader)
+
+    outcomes = [outcome for request in others for outcome in request.outcomes or ()]
+    assert [type(outcome.error) for outcome in outcomes] == [SystemExit] * size
 
 
 def test_after_control_c_in_a_group_that_is_run_one_by_one_what_is_done_does_not_run_again(

@@ -1,9 +1,11 @@
 """Shared parts of engines with remote state, on a backend in memory that can fail on demand."""
 
+import signal
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import zip_longest
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -154,6 +156,29 @@ def test_what_can_not_be_added_to_fails_alone_and_keeps_nothing(
     with engine.view() as view:
         assert view.get(b"half") is None
         assert read_counter(view.get(b"good")) == 2
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_what_a_signal_handler_raises_in_the_work_of_another_thread_is_not_its_outcome(
+    engine: RemoteEngine, backend: MemoryBackend, size: int
+) -> None:
+    def strike(*_: object) -> None:
+        raise TimeoutError
+
+    def interrupted(tx: Transaction) -> None:
+        tx.put(b"a", b"")
+        signal.raise_signal(signal.SIGUSR1)
+
+    published: list[Any] = []
+    before = signal.signal(signal.SIGUSR1, strike)
+    try:
+        with pytest.raises(TimeoutError):
+            engine._runner.run([interrupted] * size, b"", published.append)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+    assert published == []
+    assert backend.rows == {}
 
 
 def test_a_transaction_that_writes_reads_in_its_own_space_only(engine: RemoteEngine) -> None:

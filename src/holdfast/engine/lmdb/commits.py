@@ -19,7 +19,7 @@ import lmdb
 from holdfast.engine.contract import NotBegun, Notice, Outcome, TooLong, Transaction
 from holdfast.engine.folder import WriteTurn
 from holdfast.engine.group_commit import CommitRequest, Work
-from holdfast.engine.late_interrupts import Interrupt
+from holdfast.engine.late_interrupts import Interrupt, is_of_handler
 from holdfast.engine.lmdb.disk_reserve import Reserve, frees_space
 from holdfast.engine.lmdb.environment import Environment
 from holdfast.engine.lmdb.file_writes import is_open, write_out
@@ -293,8 +293,10 @@ class Commits:
             return Outcome(error=self._explained(error))
         except BaseException as error:
             self._end_deferred()
-            if request is not None and request.outcomes is not None:
-                raise  # a signal handler's, after the commit: the outcome that was told is true
+            # An exception of a signal handler is not the outcome of another thread's work. After
+            # the commit, the outcome that was told is true; before it, the work runs again.
+            if request is not None and (request.outcomes is not None or is_of_handler(error)):
+                raise
             return Outcome(error=error)
 
     def _run_directly(

@@ -6,6 +6,7 @@ from typing import Any
 import lmdb
 
 from holdfast.engine.contract import Outcome, TooLong
+from holdfast.engine.late_interrupts import is_of_handler
 from holdfast.engine.lmdb.write_buffers import TransactionBuffer
 from holdfast.engine.write_buffer import Pair, WriteBuffer, check_pair
 from holdfast.limits import MAX_KEY_BYTES
@@ -26,6 +27,8 @@ class ShortBuffer(TransactionBuffer):
         except (KeyboardInterrupt, TooLong, lmdb.Error):
             raise
         except BaseException as error:
+            if is_of_handler(error):
+                raise
             outcome = Outcome(error=error)
         if self.left < 0:  # the work has caught the `TooLong`
             raise TooLong

@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple, Protocol
 import lmdb
 
 from holdfast.engine.contract import COUNTER, Notice, Outcome, Reader
+from holdfast.engine.late_interrupts import is_of_handler
 from holdfast.engine.lmdb.redo_log import BEGIN, NewRecords, Writes
 from holdfast.engine.lmdb.transaction import LmdbReader, LmdbView, OnlyReads
 from holdfast.engine.notices import bytes_of
@@ -105,6 +106,8 @@ class TransactionBuffer(WriteBuffer):
         except (KeyboardInterrupt, lmdb.Error):
             raise
         except BaseException as error:
+            if is_of_handler(error):
+                raise
             return Outcome(error=error)
 
     def get(self, key: bytes) -> bytes | None:

@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 
 from holdfast.engine.contract import Outcome, RepeatableRandom, Transaction
 from holdfast.engine.group_commit import Work
-from holdfast.engine.late_interrupts import Interrupt
+from holdfast.engine.late_interrupts import Interrupt, is_of_handler
 from holdfast.engine.remote.contention import Contention
 from holdfast.engine.remote.long_key_reader import LongKeyReader
 from holdfast.engine.remote.protocol import (
@@ -309,6 +309,8 @@ class GroupRunner:
             except KeyboardInterrupt:
                 raise
             except BaseException as error:
+                if is_of_handler(error):
+                    raise
                 outcomes.append(Outcome(error=error))
                 continue
             finally:
@@ -327,6 +329,8 @@ class GroupRunner:
         except KeyboardInterrupt:
             raise
         except BaseException as error:
+            if is_of_handler(error):
+                raise
             outcome = Outcome(error=error)
             writes = attempt.writes(attempt.base, now, reads_counters=group.reads_counters)
         finally:
