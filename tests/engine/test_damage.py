@@ -20,6 +20,7 @@ from holdfast.errors import LogDamaged, StoreDamaged
 from tests.processes import start
 
 PAGE = 4096
+MAIN_ROOT = 128  # where a meta page names the root of its main tree
 
 
 def fill(engine: Engine, count: int = 40) -> None:
@@ -148,6 +149,19 @@ def test_a_file_whose_last_pages_were_never_written_to_is_sound(tmp_path: Path) 
     (tmp_path / "seal").unlink()
 
     assert content(tmp_path) == {b"small": b""}
+
+
+def test_a_store_opens_after_the_disk_failed_while_lmdb_wrote_a_meta_page(closed: Path) -> None:
+    """LMDB then leaves an older page that names a root of the new commit, behind its last page."""
+    expected = content(closed)
+    with (closed / "data.mdb").open("r+b") as file:
+        newest, older = pages.read_metas(file.fileno())
+        root = newest.last_page + 1
+        file.seek(older.transaction_id % 2 * PAGE + MAIN_ROOT)
+        file.write(root.to_bytes(8, "little"))
+    (closed / "seal").unlink()
+
+    assert content(closed) == expected
 
 
 def test_commits_between_the_reads_of_two_meta_pages_are_no_damage(

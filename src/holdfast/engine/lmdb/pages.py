@@ -132,6 +132,10 @@ def _parse_metas(file: int, start: bytes, next_page: bytes) -> list[Meta]:
     in_turn = numbers[0] - numbers[1] == 1 and first.transaction_id % 2 == 0
     if not in_turn and numbers != [0, 0]:
         raise Damaged("the numbers of its two meta pages do not follow each other")
+    # Only in the newest one: if the disk fails while LMDB writes a meta page, LMDB writes it again
+    # with the number and the last page of the older commit, but with the trees of the new one.
+    for tree in (metas[0].free, metas[0].main):
+        _check_root(tree, metas[0], "the newest meta page")
     return metas
 
 
@@ -156,17 +160,20 @@ def _read_meta(page: bytes, number: int) -> Meta:
         raise Damaged(f"{where} names an impossible last page")
     meta = Meta(size, free, main, last_page, transaction_id)
     for tree in (free, main):
-        _check_tree(tree, meta, where)
+        _check_tree(tree, where)
     return meta
 
 
-def _check_tree(tree: Tree, meta: Meta, where: str) -> None:
+def _check_tree(tree: Tree, where: str) -> None:
     if tree.flags & _FOREIGN_FLAGS:  # on which LMDB would end the process
         raise Damaged(f"{where} names a tree of another kind")
     is_empty = tree.root == _NO_PAGE
     if is_empty != (tree.depth == 0) or tree.depth > _MAX_DEPTH:
         raise Damaged(f"{where} names a tree of impossible depth")
-    if not is_empty and not META_PAGES <= tree.root <= meta.last_page:
+
+
+def _check_root(tree: Tree, meta: Meta, where: str) -> None:
+    if tree.root != _NO_PAGE and not META_PAGES <= tree.root <= meta.last_page:
         raise Damaged(f"{where} names a root that is not a page of the file")
 
 
@@ -197,7 +204,8 @@ class PageCheck:
                 tree = Tree(*_TREE.unpack(data))
                 if tree.flags:
                     raise Damaged(f"{title} has flags that no tree here has")
-                _check_tree(tree, self._meta, title)
+                _check_tree(tree, title)
+                _check_root(tree, self._meta, title)
                 if roots_only and tree.root != _NO_PAGE:
                     page = self._page(tree.root, _LEAF if tree.depth == 1 else _BRANCH)
                     list(self._nodes(page, tree.root, is_leaf=tree.depth == 1))
