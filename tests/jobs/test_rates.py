@@ -75,6 +75,28 @@ def test_a_worker_that_waits_wakes_when_the_rate_has_something_left(
     assert wake == pytest.approx(clock() + store.jobs.counts("calls").limited)
 
 
+def test_a_rate_may_get_other_seconds(store: Store) -> None:
+    store.jobs.config_set("calls-rate", "3/60")
+    put(store, "a", "b", "c")
+    assert pop(store, 1) == ["a"]
+
+    store.jobs.config_set("calls-rate", "1/10")
+
+    assert pop(store) == ["b"]
+    assert store.jobs.counts("calls").limited > 0
+
+
+def test_rates_of_queues_and_of_keys_may_have_different_seconds(store: Store) -> None:
+    store.jobs.config_set("calls-rate", "10/60")
+    store.jobs.config_set("calls-rate-per-key", "1/10")
+    store.jobs.config_set("letters-rate", "1/3600")
+    put(store, "a", "b", rate_key="ann")
+    store.jobs.put_many([NewJob(queue="letters", id=id) for id in ("c", "d")])
+
+    assert pop(store) == ["a"]
+    assert [job.id for job in store.jobs.pop("letters", "worker", 10)] == ["c"]
+
+
 def test_a_peek_ignores_the_rate(store: Store) -> None:
     store.jobs.config_set("calls-rate", "1/60")
     put(store, "a", "b")

@@ -90,7 +90,7 @@ def left(
     if ledger.limiter is None:
         raise TypeError("Jobs(tx, limiter) needs a limiter: this queue has a rate")
     result = ledger.limiter(ledger.tx).peek(
-        [_operation(queue, rate_key, 1)],
+        [_operation(rate, queue, rate_key, 1)],
         _conditions(rate),
         algorithm="strict",
         prefix=_PREFIX,
@@ -107,7 +107,7 @@ def charge(
     """Counts `count` jobs that start now. Reads 1 key, writes 2."""
     assert ledger.limiter is not None
     ledger.limiter(ledger.tx).limit_incr(
-        [_operation(queue, rate_key, count)],
+        [_operation(rate, queue, rate_key, count)],
         _conditions(rate),
         algorithm="strict",
         prefix=_PREFIX,
@@ -115,13 +115,18 @@ def charge(
     )
 
 
-def _operation(queue: str, rate_key: str, count: int) -> dict[str, Any]:
+def _operation(rate: QueueRate, queue: str, rate_key: str, count: int) -> dict[str, Any]:
     entity = ["key", queue, rate_key] if rate_key else ["queue", queue]
-    return {"condition": "starts", "entity": entity, "amount": count}
+    return {"condition": _name(rate), "entity": entity, "amount": count}
 
 
 def _conditions(rate: QueueRate) -> dict[str, Any]:
-    return {"starts": {"limit": rate.jobs, "window": rate.seconds}}
+    return {_name(rate): {"limit": rate.jobs, "window": rate.seconds}}
+
+
+def _name(rate: QueueRate) -> str:
+    """Returns the name of the condition: one name can't have two windows."""
+    return f"starts in {rate.seconds!r} s"
 
 
 # --- jobs that wait for the rate of their key -----------------------------------------------------

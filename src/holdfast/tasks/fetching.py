@@ -18,7 +18,7 @@ from holdfast.limits import MAX_PREFETCH, REMOTE_POLL_SECONDS
 from holdfast.tasks.prefetching import Prefetched
 from holdfast.tasks.slots import Finished, Slot
 
-__all__ = ["Fetcher", "QueueOrder", "Ready", "release_report", "strict"]
+__all__ = ["TRANSIENT_ERRORS", "Fetcher", "QueueOrder", "Ready", "release_report", "strict"]
 
 _log: Final = logging.getLogger("holdfast.tasks")
 
@@ -35,6 +35,7 @@ class Ready:
     """Wakes the fetcher: a slot is free, a queue may have a job, or the worker should stop."""
 
     def __init__(self) -> None:
+        self.is_listening = False  # notices arrive; without them the fetcher looks every second
         self._event = threading.Event()
         self._subscription: Any = None
         self._thread: threading.Thread | None = None
@@ -52,8 +53,14 @@ class Ready:
         self._event.clear()
 
     def listen(self, where: Any, is_wanted: Callable[[str], bool]) -> None:
-        """Wakes for every notice that a queue may have a job; runs in its own thread."""
+        """Wakes for every notice that a queue may have a job; runs in its own thread.
+
+        Does nothing if it listens already. It ends when the store is away for long: call it again.
+        """
+        if self.is_listening:
+            return
         self._subscription = where.subscribe(READY)
+        self.is_listening = True
         self._thread = threading.Thread(
             target=self._listen, args=(self._subscription, is_wanted), daemon=True
         )
@@ -61,21 +68,22 @@ class Ready:
         self._thread.start()
 
     def _listen(self, subscription: Any, is_wanted: Callable[[str], bool]) -> None:
-        while subscription is self._subscription:
-            try:
-                notice = subscription.get(REMOTE_POLL_SECONDS * 60)
-            except Exception:
-                if subscription is self._subscription:
-                    _log.exception("the worker gets no notices of new jobs, and polls every second")
-                return
-            name = "" if notice is None else notice.payload.decode()
-            if notice is not None and (not name or is_wanted(name)):
-                self._event.set()
-
-    @property
-    def is_listening(self) -> bool:
-        """Returns whether notices arrive; without them the fetcher looks every second."""
-        return self._thread is not None and self._thread.is_alive()
+        missed = 0
+        try:
+            while subscription is self._subscription:
+                notice = subscription.get(REMOTE_POLL_SECONDS)
+                name = "" if notice is None else notice.payload.decode()
+                is_new = notice is not None and (not name or is_wanted(name))
+                if is_new or subscription.missed > missed:
+                    missed = subscription.missed
+                    self._event.set()
+        except Exception:
+            if subscription is self._subscription:
+                _log.exception("the worker gets no notices of new jobs, and polls meanwhile")
+                subscription.close()
+        finally:
+            self.is_listening = False
+            self._event.set()  # the fetcher may be waiting for a notice without a time limit
 
     def close(self) -> None:
         """Ends the thread."""

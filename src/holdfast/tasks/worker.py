@@ -24,7 +24,13 @@ from holdfast.limits import (
 from holdfast.tasks.announcements import Announcements
 from holdfast.tasks.async_slots import AsyncSlot
 from holdfast.tasks.execution import Attempt, Runtime
-from holdfast.tasks.fetching import Fetcher, QueueOrder, release_report, strict
+from holdfast.tasks.fetching import (
+    TRANSIENT_ERRORS,
+    Fetcher,
+    QueueOrder,
+    release_report,
+    strict,
+)
 from holdfast.tasks.heartbeats import Heartbeats, LockRenewal
 from holdfast.tasks.process_slots import ProcessSlot
 from holdfast.tasks.run_log import log_end
@@ -146,17 +152,19 @@ class Worker:
             self._thread.join()
         if drain_seconds is not None and not self._is_cut_short:
             self._drain_seconds = drain_seconds
-        self._drain()
-        self._close()
+        self._end()
 
     def run(self) -> None:
         """Runs jobs until `stop` is called, in the caller's thread."""
-        if not self.runtime.is_scripted:  # a Redis has no notices: the worker polls
-            self._fetcher.ready.listen(self._where, self.served.wants)
         self._announcements.start()
         while not self._stopping.is_set():
             try:
+                if not self.runtime.is_scripted:  # a Redis has no notices: the worker polls
+                    self._fetcher.ready.listen(self._where, self.served.wants)
                 self._run_once()
+            except TRANSIENT_ERRORS as error:
+                self._note_away(error)
+                self._stopping.wait(REMOTE_POLL_SECONDS)
             except HoldfastError:
                 _log.exception("worker %s could not reach its store", self.name)
                 self._stopping.wait(REMOTE_POLL_SECONDS)
@@ -180,8 +188,7 @@ class Worker:
                         SETTLEMENT_WAIT_SECONDS if fetcher.prefetched else REMOTE_POLL_SECONDS
                     )
         finally:
-            self._drain()
-            self._close()
+            self._end()
         return self.figures.finished
 
     def cut_short(self) -> None:
@@ -324,15 +331,33 @@ class Worker:
         if following is not None:
             self._start_run(fresh, following)
 
+    def _note_away(self, error: HoldfastError) -> None:
+        _log.warning("worker %s could not reach its store: %s", self.name, error)
+
+    def _end(self) -> None:
+        try:
+            self._drain()
+        finally:
+            self._close()
+
     def _drain(self) -> None:
-        """Settles runs as they end, for a while; then hands back the jobs that are left."""
+        """Settles runs as they end, for a while; then hands back the jobs that are left.
+
+        A store that is away may be back in time.
+        """
         deadline = time.monotonic() + self._drain_seconds
         fetcher = self._fetcher
         while True:
             fetcher.ready.clear()
-            fetcher.exchange(self._start_run, take=False)
             left = deadline - time.monotonic()
-            if fetcher.running <= 0 or left <= 0 or self._is_cut_short:
+            is_over = left <= 0 or self._is_cut_short
+            try:
+                fetcher.exchange(self._start_run, take=False)
+            except TRANSIENT_ERRORS as error:
+                if is_over:
+                    raise
+                self._note_away(error)
+            if is_over or not (fetcher.running > 0 or fetcher.has_finished):
                 break
             fetcher.ready.wait(min(left, REMOTE_POLL_SECONDS))
         self._hand_back()
