@@ -18,6 +18,7 @@ from holdfast.errors import (
     BadArgument,
     BadInput,
     BadMetricKey,
+    BadRange,
     BadValue,
     InvalidAttributeValue,
     InvalidEntitySchema,
@@ -69,6 +70,13 @@ def test_an_entity_may_have_an_integer_of_any_size(client: Any) -> None:
 
         assert client.metrics.lifetime("hits", entity) == 3
     assert client.metrics.lifetime("hits", ["other"]) == 0
+
+
+def test_a_value_that_only_an_extension_can_hold_is_refused_in_words(client: Any) -> None:
+    client.metrics.define({"hits": {}})
+
+    with pytest.raises(BadRange, match="`n` must be a whole number, not an integer beyond 64 bits"):
+        client.metrics.top("hits", latest=60, n=2**70)
 
 
 def test_rows_come_back_in_the_types_of_their_attributes(client: Any) -> None:
