@@ -68,6 +68,7 @@ _TYPE_WORDS: Final = {
     "object": "an object",
     "array": "a list",
     "datetime": "a time",
+    "ext": "an integer beyond 64 bits, a decimal, a UUID or a set",
 }
 
 

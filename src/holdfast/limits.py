@@ -515,6 +515,8 @@ MAX_SERIES_POINTS: Final = 10_000  # more than a plot has pixels
 MAX_TOP_ENTITIES: Final = 10_000  # of one answer
 MAX_LISTED_BUCKETS: Final = 10_000  # of one page
 MAX_EXPOSED_SERIES: Final = 10_000  # of a metric, so that a scrape stays readable
+MAX_SCRAPE_SECONDS: Final = 5.0  # of processor time: a scraper waits for 10 seconds by default
+MAX_DISCARDED_KEYS: Final = 500_000  # of a metric, at once: other writers wait about two seconds
 MAX_WRITER_KEYS: Final = 10_000  # a writer that holds more flushes by itself
 SWEPT_BUCKET_KEYS: Final = 1_000  # expired keys removed in one step of the sweeper
 # how often an idle metric is checked, and how long expired buckets stay

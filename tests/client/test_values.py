@@ -18,10 +18,13 @@ from holdfast.errors import (
     BadArgument,
     BadInput,
     BadMetricKey,
+    BadRange,
     BadValue,
     InvalidAttributeValue,
     InvalidEntitySchema,
+    InvalidTableQuery,
 )
+from holdfast.metrics import GlobalEntityKey
 from tests.server.running import Server
 
 SCHEMA = (
@@ -46,6 +49,34 @@ TYPES = {
     "tags": "set<string>",
     "any": "json",
 }
+
+
+def test_a_limit_may_be_written_with_a_fraction_of_zero(client: Any) -> None:
+    index = [{"type": "hash", "attribute": "id"}]
+    client.tables.create({"table": "rows", "attributes": {"id": "int"}, "index": index})
+    for number in range(3):
+        client.tables.put("rows", {"id": number})
+
+    assert client.tables.get("rows", limit=2.0).count == 2
+    with pytest.raises(InvalidTableQuery, match="an integer of at least 1"):
+        client.tables.get("rows", limit=2.5)
+
+
+def test_an_entity_may_have_an_integer_of_any_size(client: Any) -> None:
+    client.metrics.define({"hits": {"lifetime": True}})
+    for entity in ([2**70], {"user": -(2**70)}, GlobalEntityKey([2**70])):
+        client.metrics.incr("hits", entity)
+        client.metrics.write([{"metric": "hits", "entity": entity, "value": 2}])
+
+        assert client.metrics.lifetime("hits", entity) == 3
+    assert client.metrics.lifetime("hits", ["other"]) == 0
+
+
+def test_a_value_that_only_an_extension_can_hold_is_refused_in_words(client: Any) -> None:
+    client.metrics.define({"hits": {}})
+
+    with pytest.raises(BadRange, match="`n` must be a whole number, not an integer beyond 64 bits"):
+        client.metrics.top("hits", latest=60, n=2**70)
 
 
 def test_rows_come_back_in_the_types_of_their_attributes(client: Any) -> None:

@@ -46,7 +46,7 @@ FLAG = MetricKind(
     charted_values=("height",),
     has_series_value=lambda value: value == "height",
     series_point=lambda *given: lambda begins, ends: 1,
-    family=lambda reader, keys, name, metric, now: Family(
+    family=lambda reader, keys, name, metric, now, timer: Family(
         f"flag_{name}", "gauge", "", [[Sample("", (), 1)]]
     ),
     conflict=lambda name, old, new: "flags stay exposed" if old.expose > new.expose else None,

@@ -1,12 +1,14 @@
 """Metrics as scrapers read them, checked by a parser that is not ours."""
 
+import itertools
 from typing import Any
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as read_open
 from prometheus_client.parser import text_string_to_metric_families as read_text
 
-from holdfast.metrics import prometheus
+from holdfast import call_time
+from holdfast.metrics import call_timers, prometheus
 from holdfast.store import Store
 from holdfast.testing import Clock
 
@@ -81,6 +83,31 @@ def test_what_is_too_much_is_counted(store: Store, monkeypatch: pytest.MonkeyPat
 
     assert text.count("My_App_sold_total{") == 2
     assert 'holdfast_series_left_out{metric="My App:sold"} 1' in text
+
+
+@pytest.mark.parametrize("kind", ["counter", "lifetime", "gauge", "distribution"])
+def test_a_scrape_that_takes_too_long_ends_and_names_the_first_metric_that_is_missing(
+    store: Store, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    spec: Any = {"lifetime": True} if kind == "lifetime" else {"type": kind}
+    store.metrics.define({"large": {**spec, "expose": True}}, prefix=["Other"])
+    with store.metrics.writer({"large": {**spec, "expose": True}}, prefix=["Other"]) as writer:
+        write = {"gauge": writer.set, "distribution": writer.record}.get(kind, writer.incr)
+        for number in range(20):
+            write("large", ["user", number], 1)
+    store.metrics.define({"last": {"lifetime": True, "expose": True}}, prefix=["Zoo"])
+    seconds = itertools.count()  # a second passes between two looks at the clock
+    monkeypatch.setattr(call_time, "thread_time", lambda: float(next(seconds)))
+    monkeypatch.setattr(call_timers, "MAX_SCRAPE_SECONDS", 22.0)
+
+    text = store.metrics.prometheus(prefix=["Other"])
+    whole = store.metrics.prometheus()
+
+    assert 'holdfast_scrape_cut{metric="Other:large"} 1' in text
+    assert "Other_large" not in text
+    assert "My_App_sold_total{" in whole  # what came before the time was over
+    assert 'holdfast_scrape_cut{metric="Other:large"} 1' in whole
+    assert "Zoo_last" not in whole
 
 
 def test_a_name_or_a_series_that_is_taken_is_left_out_and_counted(store: Store) -> None:

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.errors import BadInput, SpecConflict, UnknownMetric
+from holdfast.errors import BadInput, RequestTooLarge, SpecConflict, UnknownMetric
+from holdfast.metrics import registry
 from holdfast.store import Store
 from holdfast.testing import Clock
 
@@ -41,6 +42,24 @@ def test_discarding_deletes_what_is_stored_and_takes_the_new_spec(store: Store) 
     assert len(store.metrics.buckets("other").buckets) == 2
     store.metrics.incr("m", value=1.5)
     assert store.metrics.rate("m", latest=3600).total == 1.5
+
+
+def test_discarding_refuses_to_delete_more_than_other_writers_can_wait_for(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "MAX_DISCARDED_KEYS", 4)
+    new: Any = {"m": {"resolution": 0.5}}
+    store.metrics.define({"m": {**SPEC, "lifetime": True}})  # 3 keys for each entity
+    store.metrics.incr("m", ["one"])
+    store.metrics.incr("m", ["two"])
+
+    with pytest.raises(RequestTooLarge, match="'m' has more than 4 stored numbers"):
+        store.metrics.define(new, on_conflict="discard")
+
+    assert store.metrics.lifetime("m", ["two"]) == 1
+    store.metrics.reset([["two"]], ["m"])
+    store.metrics.define(new, on_conflict="discard")
+    assert store.metrics.buckets("m").buckets == {}
 
 
 def test_changed_expiry_and_more_or_fewer_sequences_are_fine(store: Store) -> None:

@@ -166,6 +166,9 @@ def test_a_read_that_asks_for_all_or_for_many_is_run_in_a_thread() -> None:
     assert not reads.expects("entities.select", select(table="t", filters=[], limit=10))
     assert reads.expects("entities.select", select(table="t", filters=[], limit=-1))
     assert reads.expects("entities.select", select(table="t", filters=[], limit=5_000))
+    get = OPERATIONS["tables.get"].arguments
+    assert not reads.expects("tables.get", get(table="t", limit=10.0))
+    assert reads.expects("tables.get", get(table="t", limit=5_000.0))
 
 
 def test_a_long_pipeline_is_answered_in_order_though_it_is_parsed_in_turns(full: Server) -> None:

@@ -230,7 +230,16 @@ def _metrics_encoder(call: Call[Any]) -> Encode:
         return exact_msgpack.written(value)
 
     make, encode = call.arguments(), msgspec.msgpack.Encoder(enc_hook=written).encode
-    return lambda values: encode(make(*values))
+
+    def encode_values(values: Values) -> bytes:
+        arguments = make(*values)
+        try:
+            return encode(arguments)
+        except OverflowError:  # an entity may have an integer of any size
+            plain = msgspec.to_builtins(arguments, enc_hook=written, builtin_types=(bytes,))
+            return exact_msgpack.encode(exact_msgpack.replaced(plain))
+
+    return encode_values
 
 
 def as_text(value: Any) -> Any:

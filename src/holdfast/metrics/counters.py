@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
+from holdfast.call_time import CallTimer
 from holdfast.engine.contract import Reader, Transaction, read_counter
 from holdfast.errors import BadRange, MetricOverflow, NotACounter, WrongMetricType
 from holdfast.keys import pack_int, unpack
@@ -209,6 +210,7 @@ def all_totals(
     asked: TimeRange,
     now: float,
     most_buckets: int | None = None,
+    timer: CallTimer | None = None,
 ) -> dict[Scoped, Number]:
     """Returns the totals of all entities of all scopes that are not 0.
 
@@ -225,8 +227,15 @@ def all_totals(
         if number == most_buckets:
             raise BadRange(f"the range has more than {most_buckets} buckets")
         counts.setdefault((scope, components), {})[bucket] = read_counter(value)
-    totals = {scoped: total_of(metric, found, span, now)[0] for scoped, found in counts.items()}
-    return {scoped: total for scoped, total in totals.items() if total}
+        if timer is not None:
+            timer.check()
+    totals = {}
+    for scoped, found in counts.items():
+        if total := total_of(metric, found, span, now)[0]:
+            totals[scoped] = total
+        if timer is not None:
+            timer.check()
+    return totals
 
 
 # --- series and exposition --------------------------------------------------------------------
@@ -259,28 +268,34 @@ def series_point(
     return point
 
 
-def family(reader: Reader, keys: Keys, name: str, metric: Metric, now: float) -> Family:
+def family(
+    reader: Reader, keys: Keys, name: str, metric: Metric, now: float, timer: CallTimer
+) -> Family:
     """Returns a counter's lifetime totals, or without those its rates, for scrapers."""
     stem = metric_name((*keys.prefix, name))
     if metric.lifetime:
-        return Family(stem, "counter", metric.help, _lifetimes(reader, keys, name, metric))
-    rates = _rates(reader, keys, name, metric, now)
+        return Family(stem, "counter", metric.help, _lifetimes(reader, keys, name, metric, timer))
+    rates = _rates(reader, keys, name, metric, now, timer)
     return Family(f"{stem}_per_second", "gauge", metric.help, rates)
 
 
-def _lifetimes(reader: Reader, keys: Keys, name: str, metric: Metric) -> list[list[Sample]]:
+def _lifetimes(
+    reader: Reader, keys: Keys, name: str, metric: Metric, timer: CallTimer
+) -> list[list[Sample]]:
     found = [
         (scaled(read_counter(value), metric.resolution), scoped)
-        for scoped, value in entities_of(reader, keys, LIFETIMES, name)
+        for scoped, value in entities_of(reader, keys, LIFETIMES, name, timer)
     ]
     found = found or [(scaled(0, metric.resolution), NO_ENTITY)]
     return [[Sample("_total", labels(*scoped), value)] for value, scoped in by_value(found)]
 
 
-def _rates(reader: Reader, keys: Keys, name: str, metric: Metric, now: float) -> list[list[Sample]]:
+def _rates(
+    reader: Reader, keys: Keys, name: str, metric: Metric, now: float, timer: CallTimer
+) -> list[list[Sample]]:
     window = metric.sequences[0].soft_expiry
     asked = TimeRange(max(now - window, 0.0), now)
-    totals = all_totals(reader, keys, name, metric, asked, now)
+    totals = all_totals(reader, keys, name, metric, asked, now, timer=timer)
     found = [(total / window, scoped) for scoped, total in totals.items()] or [(0.0, NO_ENTITY)]
     return [
         [Sample("", (*labels(*scoped), ("window", number_text(window))), value)]

@@ -181,20 +181,21 @@ def _quantile(value: Any) -> float | None:
     return percent / 100
 
 
-def family(reader: Reader, keys: Keys, name: str, metric: Metric, now: float) -> Family:
+def family(
+    reader: Reader, keys: Keys, name: str, metric: Metric, now: float, timer: CallTimer
+) -> Family:
     """Returns quantiles, sum and count of a distribution for scrapers."""
-    series = _summaries(reader, keys, name, metric, now)
+    series = _summaries(reader, keys, name, metric, now, timer)
     return Family(metric_name((*keys.prefix, name)), "summary", metric.help, series)
 
 
 def _summaries(
-    reader: Reader, keys: Keys, name: str, metric: Metric, now: float
+    reader: Reader, keys: Keys, name: str, metric: Metric, now: float, timer: CallTimer
 ) -> list[list[Sample]]:
-    cells = _window_cells(reader, keys, name, metric, now)
-    timer = timer_of_sketches()
+    cells = _window_cells(reader, keys, name, metric, now, timer)
     lifetimes = {
         scoped: _decode_lifetime(value)
-        for scoped, value in entities_of(reader, keys, LIFETIMES, name)
+        for scoped, value in entities_of(reader, keys, LIFETIMES, name, timer)
     }
     if not lifetimes:
         base = labels(*NO_ENTITY)
@@ -215,7 +216,7 @@ def _summaries(
 
 
 def _window_cells(
-    reader: Reader, keys: Keys, name: str, metric: Metric, now: float
+    reader: Reader, keys: Keys, name: str, metric: Metric, now: float, timer: CallTimer
 ) -> dict[Scoped, list[SketchCell]]:
     """Returns the sketches of the first sequence's soft expiry, by entity."""
     sequence = metric.sequences[0]
@@ -226,6 +227,7 @@ def _window_cells(
     stem = keys.sequence(name, sequence.name)
     for _, scope, components, value in scan_sequence(reader, stem, first, last):
         found.setdefault((scope, components), []).append(_decode_cell(value))
+        timer.check()
     return found
 
 

@@ -5,6 +5,7 @@ from typing import Final
 import msgspec
 
 from holdfast import expiry
+from holdfast.call_time import CallTimer
 from holdfast.engine.contract import Reader, Transaction
 from holdfast.expiry import Remover
 from holdfast.keys import pack, pack_int, unpack
@@ -193,10 +194,12 @@ def series_point(
     return point
 
 
-def family(reader: Reader, keys: Keys, name: str, metric: Metric, now: float) -> Family:
+def family(
+    reader: Reader, keys: Keys, name: str, metric: Metric, now: float, timer: CallTimer
+) -> Family:
     """Returns the last samples of a gauge for scrapers."""
     found = []
-    for scoped, value in entities_of(reader, keys, LAST_SAMPLES, name):
+    for scoped, value in entities_of(reader, keys, LAST_SAMPLES, name, timer):
         last = _decode_last(value)
         if now < _ends(metric, last.time):
             found.append((scaled(last.units, metric.resolution), scoped))

@@ -79,7 +79,8 @@ class Metrics(LimitOperations):
         """Stores the specs of metrics and returns them normalised, sequences in search order.
 
         Raises if a spec contradicts the stored one; `on_conflict="discard"` deletes the stored data
-        instead. Reads 1 key for each metric, writes 2 for a new one.
+        instead, at most `MAX_DISCARDED_KEYS` of a metric. Reads 1 key for each metric, writes 2 for
+        a new one.
         """
         metrics = normalize(specs)
         keys, _, _ = self._where(prefix, namespace, at)
@@ -409,7 +410,8 @@ class Metrics(LimitOperations):
     ) -> str:
         """Returns the metrics whose spec has `expose`, of one prefix or of all, as Prometheus text.
 
-        Reads what it shows.
+        After `MAX_SCRAPE_SECONDS` of processor time it names the next metric, and leaves out the
+        rest. Reads the buckets of what it shows.
         """
         _, _, now = self._where(PREFIX if prefix is None else prefix, namespace, at)
         if prefix is None and self._scope is not None and self._scope.prefix != PREFIX:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
+from holdfast.call_time import CallTimer
 from holdfast.engine.contract import Reader
 from holdfast.keys import unpack
 from holdfast.limits import MAX_EXPOSED_SERIES
@@ -98,10 +99,11 @@ NO_ENTITY: Final[Scoped] = ("local", ())
 
 
 def entities_of(
-    reader: Reader, keys: Keys, family: int, name: str
+    reader: Reader, keys: Keys, family: int, name: str, timer: CallTimer
 ) -> Iterator[tuple[Scoped, bytes]]:
     begin, end = keys.entity_range(family, name)
     for key, value in reader.scan(begin, end):
+        timer.check()
         scope, components = unpack(key, len(begin))
         yield (scope, components), value
 

@@ -4,7 +4,7 @@ A bucket's key does not say how wide the bucket is or what its units are: the st
 new spec that contradicts it would misread the stored numbers, so it is refused.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final, Literal, TypeAlias
 
 import msgspec
@@ -12,9 +12,14 @@ import msgspec
 from holdfast import expiry
 from holdfast.engine.contract import Reader, Transaction
 from holdfast.error_text import did_you_mean, shown
-from holdfast.errors import BadInput, BadRange, SpecConflict, UnknownMetric
+from holdfast.errors import BadInput, BadRange, RequestTooLarge, SpecConflict, UnknownMetric
 from holdfast.keys import after, pack, prefix_range, unpack
-from holdfast.limits import MAX_COMPARED_NAMES, MAX_LISTED_BUCKETS, SWEEP_SECONDS
+from holdfast.limits import (
+    MAX_COMPARED_NAMES,
+    MAX_DISCARDED_KEYS,
+    MAX_LISTED_BUCKETS,
+    SWEEP_SECONDS,
+)
 from holdfast.metrics.call_timers import timer_of_items
 from holdfast.metrics.kinds import KINDS
 from holdfast.metrics.layout import (
@@ -126,14 +131,12 @@ def specs_named(
     return [(name, stored_spec(reader, keys, name)) for name in names]
 
 
-def every_spec(reader: Reader) -> list[tuple[Keys, str, StoredSpec]]:
-    """Returns all specs of the space, with the keys of their prefix. Reads 1 key for each."""
+def every_spec(reader: Reader) -> Iterator[tuple[Keys, str, StoredSpec]]:
+    """Yields all specs of the space, with the keys of their prefix. Reads 1 key for each."""
     begin, end = all_specs(reader.space)
-    found = []
     for key, value in reader.scan(begin, end):
         prefix, name = unpack(key, len(begin))
-        found.append((keys_of(reader.space, prefix), str(name), decode_spec(value)))
-    return found
+        yield keys_of(reader.space, prefix), str(name), decode_spec(value)
 
 
 def are_stored(
@@ -192,9 +195,20 @@ def check_window(value: bytes | None, name: str, metric: Metric, window: Window)
 
 
 def discard(tx: Transaction, keys: Keys, name: str) -> None:
-    """Deletes everything stored about a metric except its spec."""
-    for family in _FAMILIES_OF_A_METRIC:
-        tx.clear(*keys.entity_range(family, name))
+    """Deletes everything stored about a metric except its spec.
+
+    Reads and deletes 1 key for each number. Raises `RequestTooLarge` if there are more than
+    `MAX_DISCARDED_KEYS`.
+    """
+    ranges = [keys.entity_range(family, name) for family in _FAMILIES_OF_A_METRIC]
+    numbers = (each for found in ranges for each in tx.scan(*found))
+    if any(count == MAX_DISCARDED_KEYS for count, _ in enumerate(numbers)):
+        raise RequestTooLarge(
+            f"{shown(name)} has more than {MAX_DISCARDED_KEYS} stored numbers to delete at once",
+            hint="Use another name; the old numbers in time sequences expire by themselves.",
+        )
+    for found in ranges:
+        tx.clear(*found)
 
 
 def schedule_sweep(tx: Transaction, keys: Keys, name: str, at: float) -> None:

@@ -75,7 +75,7 @@ def _asks_for_many(arguments: msgspec.Struct) -> bool:
         if type(value) is list:
             if counts_many(value, getattr(arguments, "op", "")):
                 return True
-        elif type(value) is int and not 0 <= value <= MAX_READ_ON_LOOP:  # -1 means all
+        elif type(value) in (int, float) and not 0 <= value <= MAX_READ_ON_LOOP:  # -1 means all
             return True
     return False
 

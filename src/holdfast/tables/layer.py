@@ -164,7 +164,7 @@ class Tables:
         *,
         proj: str | Sequence[str] | None = None,
         order: Mapping[str, str] | None = None,
-        limit: int | None = None,
+        limit: float | None = None,
         next: str | None = None,
         index: str | None = None,
         with_ttl: bool = False,

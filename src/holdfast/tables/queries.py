@@ -41,7 +41,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     attributes: Mapping[str, Any] | None = None
     proj: str | Sequence[str] | None = None
     order: Mapping[str, str] | None = None
-    limit: int | None = None
+    limit: float | None = None
     next: str | None = None
     index: str | None = None
     with_ttl: bool = False
