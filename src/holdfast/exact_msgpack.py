@@ -21,6 +21,7 @@ from msgspec.msgpack import Ext
 
 from holdfast.entities.order import INSTANT_CODE, SET_CODE, Instant, read_instant, write_instant
 from holdfast.errors import BadInput
+from holdfast.limits import MAX_EQUAL_HASHES
 
 _UUID_CODE: Final = 3
 _DECIMAL_CODE: Final = 4
@@ -93,7 +94,7 @@ def written(value: Any) -> Any:
 def extension(code: int, data: memoryview) -> Any:
     """Returns the value of a msgpack extension: the `ext_hook` of a decoder."""
     if code == SET_CODE:
-        return set(_decode(data))
+        return _set_of(_decode(data))
     if code == _UUID_CODE:
         return UUID(bytes=bytes(data))
     if code == _DECIMAL_CODE:
@@ -105,6 +106,16 @@ def extension(code: int, data: memoryview) -> Any:
     if code == INSTANT_CODE:
         return read_instant(bytes(data))
     return Ext(code, bytes(data))
+
+
+def _set_of(elements: list[Any]) -> set[Any]:
+    """Returns the elements as a set; refuses many with the same hash, which take quadratic time.
+
+    Anyone can find UUIDs, decimals and big integers with the same hash.
+    """
+    if len(elements) - len(set(map(hash, elements))) > MAX_EQUAL_HASHES:
+        raise BadInput(f"more than {MAX_EQUAL_HASHES:,} elements of a set have the same hash")
+    return set(elements)
 
 
 encode: Final = msgspec.msgpack.Encoder(enc_hook=written).encode

@@ -535,6 +535,11 @@ MAX_REQUEST_TEXT_BYTES: Final = 17 * 1024 * 1024
 MAX_REQUEST_DECODED_BYTES: Final = 2 * MAX_REQUEST_TEXT_BYTES
 # decoded in one step of some 20 ms, during which nobody is answered
 MAX_REQUEST_VALUES: Final = 250_000
+# keys of the maps of a request in msgpack whose hashes anyone can choose: each is compared with all
+# others of the same hash, which takes up to 100 ms for so many
+MAX_COMPOUND_KEYS: Final = 1_000
+# elements of a set that share a hash with others: each is compared with all of them
+MAX_EQUAL_HASHES: Final = 100
 MAX_BATCH_VALUES: Final = 1_000_000  # of all steps of a batch over HTTP
 # backslashes in the JSON of a request; each adds to the time of decoding it, 20 ms in all
 MAX_REQUEST_ESCAPES: Final = 4_000_000

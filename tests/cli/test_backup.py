@@ -1,9 +1,11 @@
 """`holdfast backup` and `holdfast restore`: what they write is verified, and nothing is lost."""
 
+import json
 import os
 import time
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -208,3 +210,32 @@ def test_a_download_is_kept_as_changes_or_not_at_all(folder: Path, tmp_path: Pat
 
     assert (full.base, changes.base) == (None, full.name)
     assert {each.name for each in kept.iterdir()} == {full.name, changes.name}
+
+
+def test_whatever_lies_in_the_folder_of_backups_is_no_error_of_the_server(
+    folder: Path, tmp_path: Path
+) -> None:
+    there = tmp_path / "backups"
+    with serving(folder, "--backups", str(there)) as server:
+
+        def ask(operation: str, **arguments: object) -> tuple[int, Any]:
+            reply = server.request("POST", f"/default/admin/{operation}", json.dumps(arguments))
+            return reply.status, json.loads(reply.body).get("result")
+
+        assert ask("backup", target="good")[0] == 200
+        for name in (b"download-pipe", b"link-inside", b"\xff"):
+            (there / os.fsdecode(name)).mkdir()
+        (there / os.fsdecode(b"\xff") / "data.mdb").touch()
+        os.mkfifo(there / "download-pipe" / "data.mdb")
+        (there / "link-inside" / "data.mdb").symlink_to("nowhere")
+        (there / "download-link").symlink_to(there / "good")
+
+        status, listed = ask("backups")
+        assert (status, {each["name"] for each in listed}) == (200, {"good", "download-link"})
+        assert ask("backup_remove", name="download-link") == (200, False)
+        assert ask("backup_remove", name="download-pipe") == (200, False)
+        assert ask("backup_read", name="download-pipe")[0] == 404
+        assert ask("backup_read", name="good", offset=2**63 - 1) == (200, "")
+        assert ask("backup_read", name="é" * 200)[0] == 400
+        assert ask("backup_remove", name="download-" + "é" * 190)[0] == 400
+    assert (there / "good" / "data.mdb").is_file()

@@ -288,3 +288,23 @@ def test_standard_files_that_are_closed_are_not_taken_for_those_of_the_store(fol
     )
 
     assert (ran.stdout.split(), ran.stderr) == (["0"] * len(closed), "")
+
+
+HOSTILE = "a\x1b]52;c;cm0=\x07\x9b2J\x7f\u202etxt.exe"
+
+
+@pytest.mark.parametrize("as_json", [(), ("--json",)], ids=["words", "json"])
+def test_stored_text_gives_no_orders_to_a_terminal(
+    command: Command, store: holdfast.Store, as_json: tuple[str, ...]
+) -> None:
+    store.jobs.put("emails", HOSTILE, id="first", data={HOSTILE: HOSTILE})
+    store.jobs.pop("emails", HOSTILE)
+    store.jobs.fail("first", HOSTILE, HOSTILE, HOSTILE)
+    lists = ("jobs", "list", "--queue", "emails"), ("jobs", "show", "first"), ("jobs", "list")
+
+    written = "".join(command(*words, *as_json).out for words in lists)
+    refused = command("jobs", "show", HOSTILE, *as_json).err
+
+    assert r"a\u001b]52" in written
+    assert r"\u009b2J\u007f\u202e" in written
+    assert [each for each in written + refused if not each.isprintable() and each != "\n"] == []

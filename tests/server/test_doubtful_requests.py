@@ -130,3 +130,10 @@ def test_a_request_for_a_tunnel_is_refused(server: Server, url: bytes) -> None:
 
     assert said.startswith(b"HTTP/1.1 400 ")
     assert said.count(b"HTTP/1.1 ") == 1
+
+
+def test_an_answer_to_head_has_no_body_even_if_the_request_can_not_be_read(server: Server) -> None:
+    said = answers(server, b"HEAD /readyz HTTP/1.1\r\nHost: localhost\r\nNo Header: 1\r\n\r\n")
+
+    assert said.startswith(b"HTTP/1.1 400 ")
+    assert said.endswith(b"\r\n\r\n")

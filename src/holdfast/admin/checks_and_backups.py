@@ -1,6 +1,8 @@
 """Checks and backups: a part at a time, at once, or in the background with progress."""
 
+import os
 import shutil
+import stat
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +20,7 @@ from holdfast.spaces import DIRECTORY
 
 DOWNLOAD: Final = "download-"  # the prefix of the names of backups that are made for a download
 BACKUP_FILE: Final = "data.mdb"
+_MAX_NAME_BYTES: Final = 255  # of a file, on all usual file systems
 
 
 class CheckAndBackupOperations:
@@ -79,10 +82,7 @@ class CheckAndBackupOperations:
         server = self._store.server
         if server is None or server.backups is None or not server.backups.is_dir():
             return []
-        found = [
-            BackupEntry(name=file.parent.name, bytes=file.stat().st_size, made=file.stat().st_mtime)
-            for file in server.backups.glob(f"*/{BACKUP_FILE}")
-        ]
+        found = filter(None, map(_entry, server.backups.glob(f"*/{BACKUP_FILE}")))
         return sorted(found, key=lambda each: -each.made)[:MAX_LISTED_BACKUPS]
 
     @operation(reads=True, role="admin", scope="store")
@@ -102,7 +102,7 @@ class CheckAndBackupOperations:
         if not file.is_file():
             raise NotFound(f"there is no backup {name!r:.100}")
         with file.open("rb") as opened:
-            opened.seek(offset)
+            opened.seek(min(offset, os.fstat(opened.fileno()).st_size))
             return opened.read(count)
 
     @operation(role="admin", scope="store")
@@ -119,16 +119,20 @@ class CheckAndBackupOperations:
                 hint="Remove it on the server's machine.",
             )
         folder = self._backup_folder(name)
-        if not (folder / BACKUP_FILE).is_file():
+        if folder.is_symlink() or not (folder / BACKUP_FILE).is_file():
             return False
-        shutil.rmtree(folder)
+        try:
+            shutil.rmtree(folder)
+        except FileNotFoundError:  # somebody else is removing it
+            return False
         return True
 
     def _backup_folder(self, name: str) -> Path:
         server = self._store.server
         if server is None or server.backups is None:
             raise Forbidden("backups are served only by a server that was started with --backups")
-        if name in ("", ".", "..") or "\0" in name or Path(name).name != name or len(name) > 200:
+        is_one_part = name not in ("", ".", "..") and "\0" not in name and Path(name).name == name
+        if not is_one_part or len(name.encode(errors="replace")) > _MAX_NAME_BYTES:
             raise BadInput(f"{name!r:.100} is not the name of a backup")
         return server.backups / name
 
@@ -191,6 +195,19 @@ class CheckAndBackupOperations:
     def maintenance_stop(self, id: str) -> bool:
         """Stops a check; returns whether it ran. A backup can't be stopped. Reads no key."""
         return self._store.maintenance.stop(id)
+
+
+def _entry(file: Path) -> BackupEntry | None:
+    """Returns the backup with this file; None for a link that leads nowhere, what was removed
+    meanwhile, and a name that is not UTF-8."""
+    name = file.parent.name
+    try:
+        name.encode()
+        status = file.stat()
+    except (OSError, UnicodeEncodeError):
+        return None
+    is_file = stat.S_ISREG(status.st_mode)
+    return BackupEntry(name=name, bytes=status.st_size, made=status.st_mtime) if is_file else None
 
 
 def size_of(folder: Path) -> int:

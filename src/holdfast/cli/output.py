@@ -29,6 +29,7 @@ __all__ = [
     "counted",
     "figures",
     "glued",
+    "harmless",
     "json_option",
     "moment",
     "size",
@@ -42,6 +43,10 @@ JSON_HELP: Final = "Print the result, and errors, as JSON."
 _MIN_TEXT_COLUMNS: Final = 24  # a narrower column of text is hard to read
 _NO_BREAK: Final = "\N{NO-BREAK SPACE}"
 _QUOTED: Final = re.compile(r"`[^`\n]{,40}`")
+# What moves a terminal's cursor, changes its clipboard, or reverses the order of letters.
+_CONTROLS: Final = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
+)
 PIPE_CLOSED: Final = 141  # as a shell reports a program that wrote to a pipe nobody reads
 WRONG_USAGE: Final = 2  # the exit code of click for options and settings that are invalid
 FOUND: Final = 3  # the exit code of a command that ran, and found something wrong
@@ -74,7 +79,7 @@ class CommandFailure(click.ClickException):
             click.echo(_json({"error": error | problems}), err=True)
             return
         if self.problems:
-            click.echo("\n".join(self.problems), err=True)
+            click.echo(harmless("\n".join(self.problems)), err=True)
             return
         click.echo(_fitted(f"Error: {self.message}"), err=True)
         if self.hint:
@@ -121,7 +126,7 @@ class Output:
         click.echo(_json(value))
 
     def say(self, text: str) -> None:
-        click.echo(text)
+        click.echo(harmless(text))
 
     def note(self, text: str) -> None:
         """Prints a remark about the result."""
@@ -139,7 +144,8 @@ class Output:
         if empty and not rows:
             self.note(empty)
             return
-        words = [[cell_text(cell) for cell in row] for row in rows]
+        heads = [harmless(head) for head in heads]
+        words = [[harmless(cell_text(cell)) for cell in row] for row in rows]
         columns = list(zip(heads, *words, strict=True))
         widths = [max(map(cell_width, column)) for column in columns]
         are_numbers = [_are_numbers(column) for column in zip(*rows, strict=True)] or [False] * len(
@@ -237,7 +243,18 @@ def count_option(default: int, *, most: int | None = None, what: str = "") -> Ca
 def _json(value: Any) -> str:
     import msgspec
 
-    return msgspec.json.format(msgspec.json.encode(_whole(value))).decode()
+    return harmless(msgspec.json.format(msgspec.json.encode(_whole(value))).decode())
+
+
+def harmless(text: str) -> str:
+    r"""Returns a text whose control characters are escaped as in JSON, lines and tabs aside.
+
+    Stored names and values come from others, and a terminal obeys what is printed on it.
+
+    >>> print(harmless("a\x1b]52;c;eA==\x07"))
+    a\u001b]52;c;eA==\u0007
+    """
+    return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def _whole(value: Any) -> Any:
@@ -280,6 +297,7 @@ def _fitted(text: str) -> str:
 
     A command in backquotes stays on one line, so that it can be copied.
     """
+    text = harmless(text)
     if not sys.stderr.isatty():
         return text
     return "\n".join(

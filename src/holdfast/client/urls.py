@@ -72,7 +72,7 @@ class ServerTarget(msgspec.Struct, frozen=True, kw_only=True):
             parts = urlsplit(url)
             port = parts.port
         except (ValueError, AttributeError, TypeError):
-            raise BadInput(f"{url!r} is not the URL of a server", hint=_HINT) from None
+            raise BadInput(f"{_shown(str(url))} is not the URL of a server", hint=_HINT) from None
         if parts.scheme not in SCHEMES or not parts.hostname or "/" in parts.path[1:]:
             hint = _HINTS.get(parts.scheme, _HINT)
             raise BadInput(f"{_shown(url)} is not the URL of a server", hint=hint)
@@ -94,7 +94,9 @@ class ServerTarget(msgspec.Struct, frozen=True, kw_only=True):
         options = dict(parse_qsl(query, keep_blank_values=True))
         for name in options:
             if name not in known:
-                raise BadInput(f"unknown option {name!r}", hint=f"There are {', '.join(known)}.")
+                raise BadInput(
+                    f"unknown option {_shown(name)}", hint=f"There are {', '.join(known)}."
+                )
         return options
 
     @classmethod
@@ -128,5 +130,5 @@ class ServerTarget(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _shown(url: str) -> str:
-    """Returns a URL for an error message, without what may be a password."""
+    """Returns a URL, or a part of one, for an error message, without what may be a password."""
     return repr(url.rpartition("@")[2])

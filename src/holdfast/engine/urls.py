@@ -22,11 +22,14 @@ def without_password(url: str) -> str:
 
     >>> without_password("postgresql://ann:s3cret@db:5432/shop?sslmode=require")
     'postgresql://db:5432/shop'
+    >>> without_password("valkey://ann:s3/cret@one,two"), without_password("valkey://ann:s3?cret@one")
+    ('valkey://one,two', 'valkey://...')
     >>> without_password("backups/monday")
     'backups/monday'
     """
     scheme, separator, rest = url.partition("://")
     if not separator:
         return url
-    host, slash, path = rest.partition("?")[0].partition("/")
-    return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}"
+    place, _, options = rest.partition("?")
+    # A `/` or `?` may belong to a password that was not encoded: it ends at the last `@`.
+    return f"{scheme}://{'...' if '@' in options else place.rpartition('@')[2]}"

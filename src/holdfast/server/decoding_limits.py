@@ -209,7 +209,7 @@ def msgpack_values(payload: bytes) -> Iterator[RequestSize]:
         if 0xA0 <= first <= 0xBF:
             at += first & 0x1F  # too short to matter besides the number of values
         elif 0xC4 <= first <= 0xDB:
-            header, fixed, has_length = _SIZES.get(first, (0, 0, False))
+            header, fixed, has_length = MSGPACK_SIZES.get(first, (0, 0, False))
             length = int.from_bytes(payload[at : at + header], "big") if has_length else 0
             at += header + fixed + length
             if first >= _FIRST_TEXT:
@@ -248,7 +248,7 @@ def bson_values(body: bytes) -> Iterator[RequestSize]:
 
 
 # first byte -> bytes of its header, bytes that always follow, whether the header is their length
-_SIZES: Final[dict[int, tuple[int, int, bool]]] = {
+MSGPACK_SIZES: Final[dict[int, tuple[int, int, bool]]] = {
     **{0xC4: (1, 0, True), 0xC5: (2, 0, True), 0xC6: (4, 0, True)},  # bin
     **{0xC7: (1, 1, True), 0xC8: (2, 1, True), 0xC9: (4, 1, True)},  # ext, with its type
     **{0xCA: (0, 4, False), 0xCB: (0, 8, False)},  # float

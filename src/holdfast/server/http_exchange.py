@@ -53,6 +53,7 @@ from holdfast.limits import (
 )
 from holdfast.server import bigints
 from holdfast.server.client_limits import MemoryBudget
+from holdfast.server.compound_keys import refuse_compound_keys
 from holdfast.server.loop_turns import LoopTurns
 from holdfast.server.piecewise_encoding import encode_around
 
@@ -299,6 +300,7 @@ def decode(request: HttpRequest, body: bytes, expected: Any) -> Any:
     """Returns the body as an object, in the encoding that its content type names."""
     try:
         if request.content_type == MSGPACK:
+            refuse_compound_keys(body)
             return msgspec.msgpack.decode(body or b"\x80", type=expected)
         return msgspec.json.decode(body or b"{}", type=expected)
     except RecursionError:

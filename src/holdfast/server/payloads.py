@@ -22,6 +22,7 @@ from holdfast.error_text import decoder_message, misfit, nearest
 from holdfast.errors import BadInput, HoldfastError
 from holdfast.operations import OPERATIONS, Operation
 from holdfast.server import bigints
+from holdfast.server.compound_keys import refuse_compound_keys
 from holdfast.server.piecewise_encoding import Encode, in_pieces
 from holdfast.tables.json_parser import exact_number
 
@@ -45,6 +46,7 @@ def read_arguments(
     from_json, from_msgpack, has_entities = _decoders(operation.full_name, integers_as_text)
     try:
         if not is_json:
+            refuse_compound_keys(payload)
             return from_msgpack(payload)
         # Without a dollar sign it can't be Extended JSON, and is decoded in one step.
         if not has_entities or b"$" not in payload:
@@ -219,6 +221,7 @@ def exact_decoder(operation: Operation) -> Callable[[bytes], Any]:
     decode = msgspec.msgpack.Decoder(operation.arguments, ext_hook=exact_msgpack.extension).decode
 
     def read(payload: bytes) -> Any:
+        refuse_compound_keys(payload)
         try:
             return decode(payload)
         except RecursionError:
@@ -227,7 +230,7 @@ def exact_decoder(operation: Operation) -> Callable[[bytes], Any]:
             raise BadInput("a text of the arguments is not UTF-8") from None
         except msgspec.ValidationError as error:
             raise refusal(operation, error) from None
-        except msgspec.MsgspecError:
+        except (HoldfastError, msgspec.MsgspecError):
             raise
         except Exception:
             raise BadInput("an extension of the arguments is damaged") from None

@@ -46,6 +46,7 @@ except ImportError as error:
     raise MissingDriver.of_server(error) from error
 
 _PIECE_BYTES: Final = 4_096  # the parser gets at once: it can't stop in the middle
+_HEAD: Final = b"HEAD "
 _HEALTH_CHECK: Final = b"GET /livez "  # which must be answered in time
 _ABSOLUTE_FORM: Final = re.compile(rb"https?://([^/?#@]+)([/?].*)?", re.IGNORECASE)
 _TURN_BYTES: Final = 16_384  # parsed of one connection before the others get a turn
@@ -78,7 +79,7 @@ class BoundedProtocol(DirectAnswers):
     dispatcher: Dispatcher  # of the server that it belongs to
     flow: _Flow
     _is_admitted = False
-    _first = b""  # the first byte that arrived
+    _first = b""  # the first bytes that arrived
     _unread = 0  # bytes since the last complete head or piece of a body
     _has_head = False  # whether the last data completed a head
     _patience: asyncio.TimerHandle | None = None
@@ -171,7 +172,7 @@ class BoundedProtocol(DirectAnswers):
             return  # it was refused
         if not self._unfed and self.answer_known(data):
             return
-        self._first = self._first or data[:1]
+        self._first = self._first or data[: len(_HEAD)]
         self._came += len(data)
         if self._unfed or not self._may_begin():
             self._unfed += data
@@ -387,7 +388,7 @@ class BoundedProtocol(DirectAnswers):
 
     def send_400_response(self, msg: str) -> None:
         """Answers a request that uvicorn can't parse, in the usual error format."""
-        other = {b"\x16": "TLS", b"*": "RESP"}.get(self._first)
+        other = {b"\x16": "TLS", b"*": "RESP"}.get(self._first[:1])
         if self._refusal is not None:
             forget_frames(self._refusal)  # which hold this connection
             self._refuse_in_turn(self._refusal)
@@ -416,6 +417,8 @@ class BoundedProtocol(DirectAnswers):
         headers = error_headers(error) | {"connection": "close", "content-type": JSON}
         headers["content-length"] = str(len(body))
         lines = [head, *(f"{name}: {value}" for name, value in headers.items())]
+        if self.cycle is None and self._first == _HEAD:
+            body = b""
         self.transport.write("\r\n".join([*lines, "", ""]).encode() + body)
         self.transport.close()
 

@@ -68,14 +68,19 @@ class StatementRefused(Exception):
 
 def connect(url: str, *, autocommit: bool = True) -> psycopg.Connection[Any]:
     """Returns a plain connection of psycopg, or raises `ConnectionLost`."""
+    unreadable = BadInput(
+        "the URL of PostgreSQL can't be read",
+        hint="Write postgresql://user:password@host:port/database?option=value, and in a password "
+        "%2F for / and %40 for @.",
+    )
     try:
         given = psycopg.conninfo.conninfo_to_dict(url)
-    except psycopg.Error as error:
-        # It may repeat the URL, and with it a password.
-        raise BadInput(
-            "the URL of PostgreSQL can't be read",
-            hint="Write postgresql://user:password@host:port/database?option=value.",
-        ) from error
+    except psycopg.Error:
+        raise unreadable from None  # the error may repeat the URL, and with it a password
+    # The rest of a password with an `@` or a `/`, which errors of connecting would repeat.
+    path = url.partition("://")[2].partition("?")[0].partition("/")[2]
+    if "@" in path or "@" in str(given.get("host", "")):
+        raise unreadable
     options = {name: value for name, value in _CONNECTION_OPTIONS.items() if name not in given}
     try:
         return psycopg.connect(url, autocommit=autocommit, **options)  # type: ignore[arg-type]

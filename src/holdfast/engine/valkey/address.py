@@ -57,12 +57,18 @@ def parse(url: str) -> StoreAddress:
     login, _, hosts = netloc.rpartition("@")
     username, _, password = login.partition(":")
     options = dict(parse_qsl(query, keep_blank_values=True))
-    for name in options:
-        if name not in _OPTIONS:
-            raise BadInput(
-                f"the URL of a store in Valkey has no option {name!r}",
-                hint=f"There are {', '.join(_OPTIONS)}.",
-            )
+    unknown = [name for name in options if name not in _OPTIONS]
+    if "@" in path or ("@" in query and unknown):
+        # The rest of a password, which must not be repeated.
+        raise BadInput(
+            "the login in the URL of a store in Valkey can't be read",
+            hint="In a name or a password, write %2F for /, %3F for ? and %40 for @.",
+        )
+    if unknown:
+        raise BadInput(
+            f"the URL of a store in Valkey has no option {unknown[0]!r}",
+            hint=f"There are {', '.join(_OPTIONS)}.",
+        )
     if options.get("persistence", "") not in ("", "none"):
         raise BadInput(
             f"persistence is {options['persistence']!r}",
