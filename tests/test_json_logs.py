@@ -63,6 +63,14 @@ def test_an_exception_is_one_string_unless_it_is_not_wanted() -> None:
     assert "exception" not in json.loads(JsonFormatter(exceptions=False).format(record))
 
 
+def test_a_stack_that_a_call_asks_for_is_in_the_line() -> None:
+    record = logging.LogRecord("shop", logging.WARNING, "", 1, "slow", (), None)
+    record.stack_info = "Stack (most recent call last):\n  in sell"
+
+    assert json.loads(JsonFormatter().format(record))["stack"].endswith("\n  in sell")
+    assert "stack" not in json.loads(JsonFormatter(exceptions=False).format(record))
+
+
 class Terminal(io.StringIO):
     """A stream that says it is one."""
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from holdfast.errors import UnsupportedPart
 from holdfast.keys import TimeUUID, desc, pack, unpack
+from holdfast.keys.encoding import pack_str
 from holdfast.limits import MAX_TUPLE_DEPTH
 
 
@@ -116,6 +117,10 @@ def test_a_subclass_is_packed_as_its_base() -> None:
 
     assert parts == (2_000, "hello", (1, 2), b"\0")
     assert [type(part) for part in parts] == [int, str, tuple, bytes]
+
+
+def test_the_fast_path_for_texts_packs_the_value_of_an_enumeration_too() -> None:
+    assert pack_str(Word.HELLO) == pack("hello")
 
 
 def test_tuples_nest_as_deep_as_the_limit() -> None:

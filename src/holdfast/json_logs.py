@@ -24,7 +24,7 @@ class JsonFormatter(logging.Formatter):
 
     A message with quotes or newlines is still one string on one line. Extra fields are those that
     were passed with `extra` or added by a filter, such as `request_id` or `trace_id`; empty ones
-    are left out. Without `exceptions`, tracebacks are left out too.
+    are left out. Without `exceptions`, tracebacks and stacks are left out too.
 
     >>> record = logging.LogRecord("shop", logging.INFO, "", 1, 'sold "%s"', ("tea",), None)
     >>> record.created, record.request_id = 0, "r-1"
@@ -48,6 +48,8 @@ class JsonFormatter(logging.Formatter):
         }
         if self._exceptions and record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
+        if self._exceptions and record.stack_info:
+            line["stack"] = self.formatStack(record.stack_info)
         for name, value in vars(record).items():
             if name not in _USUAL and name not in line and value not in ("", None):
                 line[name] = value

@@ -35,6 +35,7 @@ MAX_WAITING_NOTICE_BYTES: Final = 1024 * 1024
 # notices a subscriber has not read; beyond it the oldest are dropped
 MAX_QUEUED_NOTICES: Final = 100_000
 CHECKPOINT_SECONDS: Final = 1.0  # how much a power failure can lose in interval mode
+MAX_CHECKPOINT_SECONDS: Final = 365 * 86_400.0  # a wait of 292 years overflows the system's clock
 FLUSH_SECONDS: Final = 0.02  # how often waiting commits are checked, and others let in
 # commits that are not yet in LMDB; opening the store reads them all
 REDO_LOG_BYTES: Final = 4 * 1024 * 1024
@@ -745,6 +746,8 @@ MAX_REPLY_DEPTH: Final = 8  # lists within each other in a reply
 CALL_SECONDS: Final = 30.0  # the default timeout of a call, retries included
 LONG_CALL_SECONDS: Final = 3_600.0  # the default timeout of a call of many steps, such as `repair`
 CONNECT_SECONDS: Final = 5.0  # how long a client waits for a connection
+# the longest timeout of a client: `poll` counts milliseconds in 31 bits, which is 24 days
+MAX_TIMEOUT_SECONDS: Final = 1_000_000.0
 CLIENT_CONNECTIONS: Final = 32  # of one client at the same time; further calls wait for one
 CLIENT_RETRIES: Final = 3  # of what is safe to send again, after the first attempt
 RETRY_SECONDS: Final = 0.05  # before the first retry; each further one waits twice as long

@@ -9,7 +9,7 @@ length costs two or three bytes in each key.
 (0, "copying")        -> text      an unfinished copy; see store_copy.py
 """
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from holdfast import expiry
 from holdfast.engine.contract import Engine, Notice, Transaction, read_counter
@@ -24,6 +24,24 @@ COPYING: Final = pack(0, "copying")
 SPACE_CREATED: Final = "spaces.created"  # a notice in the directory, with the name as its payload
 SPACE_DROPPED: Final = "spaces.dropped"  # also with the name
 NO_SPACE: Final = pack(2**62)  # the prefix of spaces that do not exist: no space has this number
+
+
+class ShownInRepl:
+    """Shows a store as `<holdfast.Store 'data'>`, and a space as
+    `<holdfast.Space 'shop' of 'data'>`."""
+
+    if TYPE_CHECKING:
+        name: str
+        _engine: Engine
+
+    def __repr__(self) -> str:
+        remote = getattr(self._engine, "backend", None)
+        # The name of a server's store has no password.
+        place = getattr(self._engine, "path", None) or getattr(remote, "name", None)
+        of = f"{str(place)!r}" if place is not None else f"a {type(self._engine).__name__}"
+        if hasattr(self, "engine"):
+            return f"<holdfast.Store {of}>"
+        return f"<holdfast.Space {self.name!r} of {of}>"
 
 
 def refuse_bad_name(name: str) -> None:

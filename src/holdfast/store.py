@@ -22,6 +22,7 @@ from holdfast.space_runner import Domains, NewSpaceRunner, SpaceRunner
 from holdfast.spaces import (
     DIRECTORY,
     NO_SPACE,
+    ShownInRepl,
     clear_some,
     find_number,
     find_or_create,
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
     from holdfast.tables import StoreTables
 
 T = TypeVar("T")
-
 Durability = Literal["commit", "interval"]
 
 
@@ -102,7 +102,7 @@ class AnyStep(Protocol):
     def work(self) -> Callable[[Tx], Any]: ...
 
 
-class Space:
+class Space(ShownInRepl):
     """An isolated set of everything, and the unit of atomicity: a transaction stays within one."""
 
     if not TYPE_CHECKING:  # otherwise every attribute would type-check

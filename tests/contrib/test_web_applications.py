@@ -1,5 +1,8 @@
 """Stores inside web applications, over real servers; the examples and the guides show the rest."""
 
+import asyncio
+import os
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
@@ -89,6 +92,38 @@ def test_a_store_whose_worker_could_not_start_is_closed_again(tmp_path: Path) ->
     with pytest.raises(BadInput, match="not open"):
         data.store.jobs.put("orders")
     holdfast.open(tmp_path / "data").close()
+
+
+class SlowFolder:
+    """A folder whose path becomes known later."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.asked, self.allowed = threading.Event(), threading.Event()
+
+    def __fspath__(self) -> str:
+        self.asked.set()
+        assert self.allowed.wait(20)
+        return str(self.folder)
+
+
+def test_a_start_that_is_cancelled_leaves_no_open_store(tmp_path: Path) -> None:
+    slow: Any = SlowFolder(tmp_path / "data")
+    os.PathLike.register(SlowFolder)
+    data = AppStore(slow)
+
+    async def start_and_cancel() -> None:
+        starting = asyncio.ensure_future(data.lifespan().__aenter__())
+        await asyncio.to_thread(slow.asked.wait)
+        starting.cancel()
+        asyncio.get_running_loop().call_soon(slow.allowed.set)
+        with pytest.raises(asyncio.CancelledError):
+            await starting
+
+    asyncio.run(start_and_cancel())
+
+    with pytest.raises(BadInput, match="not open"):
+        data.store.jobs.put("orders")
 
 
 def test_a_transaction_that_could_not_run_again_is_refused(tmp_path: Path) -> None:

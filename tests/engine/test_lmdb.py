@@ -6,6 +6,7 @@ import signal
 from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 import lmdb
 import pytest
@@ -247,10 +248,23 @@ def test_an_unknown_durability_is_refused_with_the_known_ones(tmp_path: Path) ->
         open_engine(tmp_path, durability="sometimes")
 
 
-@pytest.mark.parametrize("seconds", [0, -1, float("nan")])
-def test_checkpoints_without_a_pause_are_refused(tmp_path: Path, seconds: float) -> None:
-    with pytest.raises(BadInput, match="above 0"):
+@pytest.mark.parametrize("seconds", [0, -1, float("nan"), float("inf"), 1e10, "5", None])
+def test_checkpoints_without_a_pause_or_an_end_to_it_are_refused(
+    tmp_path: Path, seconds: Any
+) -> None:
+    with pytest.raises(BadInput, match="above 0, at most 31536000"):
         open_engine(tmp_path, durability="interval", checkpoint_seconds=seconds)
+
+
+def test_a_clock_that_is_not_a_function_is_refused_before_the_store_is_created(
+    tmp_path: Path,
+) -> None:
+    clock: Any = 1_800_000_000.0
+
+    with pytest.raises(BadInput, match=r"1800000000\.0 is not a function"):
+        open_engine(tmp_path / "store", clock=clock)
+
+    assert not (tmp_path / "store").exists()
 
 
 @pytest.mark.parametrize("url", ["", "lmdb:", "lmdb://data", "//data"])

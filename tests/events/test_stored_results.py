@@ -137,3 +137,8 @@ def test_a_gross_counter_that_was_off_can_be_told_from_zero(store: Store, send: 
     for keys in ("o:2020-01-01", ["o:2020-01-03", "o:2020-01-02"]):
         with pytest.raises(IncompleteCounter, match="o:2020-01-0"):
             store.events.gross(keys, complete=True)
+
+
+def test_the_lifetime_in_a_result_is_a_float_as_a_client_reads_it(store: Store) -> None:
+    assert type(store.events.keep_distinct("a", ttl=60).ttl) is float
+    assert type(store.events.configure(dedup_seconds=60).dedup_seconds) is float

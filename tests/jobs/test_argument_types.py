@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable
 from datetime import timedelta
-from enum import StrEnum
+from enum import Enum, StrEnum
 from typing import Any, get_type_hints
 
 import pytest
@@ -135,3 +135,15 @@ def test_lists_may_be_tuples_and_sets(store: Store) -> None:
 def test_a_duration_of_another_kind_is_told_its_unit(store: Store, delay: Any) -> None:
     with pytest.raises(BadArgument, match=r"numbers of seconds: 60"):
         store.jobs.put("emails", delay=delay)
+
+
+class Queue(str, Enum):  # noqa: UP042 - as written before StrEnum
+    MAILS = "mails"
+
+
+def test_a_member_of_an_enumeration_names_the_queue_and_the_job_of_its_value(store: Store) -> None:
+    store.jobs.put(Queue.MAILS, id=Queue.MAILS, tags=[Queue.MAILS])
+
+    assert [each.name for each in store.jobs.queues()] == ["mails"]
+    assert store.jobs.get("mails") == store.jobs.get(Queue.MAILS) is not None
+    assert [job.id for job in store.jobs.pop("mails", "worker")] == ["mails"]

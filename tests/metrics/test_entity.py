@@ -1,5 +1,6 @@
 """Which instance of a metric is meant."""
 
+import enum
 import pickle
 from typing import Any
 
@@ -26,6 +27,16 @@ def test_a_map_of_components_is_flattened_in_the_order_given() -> None:
 def test_an_integer_and_its_decimal_digits_are_the_same_component() -> None:
     assert hash(LocalEntityKey(["user_id", 1])) == hash(LocalEntityKey(["user_id", "1"]))
     assert LocalEntityKey([-7]) == LocalEntityKey(["-7"])
+
+
+def test_a_member_of_an_enumeration_is_the_component_that_is_its_value() -> None:
+    class Kind(str, enum.Enum):  # noqa: UP042 - as written before StrEnum
+        USER = "user"
+
+    class Number(int, enum.Enum):
+        ONE = 1
+
+    assert LocalEntityKey([Kind.USER, Number.ONE]) == LocalEntityKey(["user", "1"])
 
 
 def test_local_and_global_entities_differ_and_so_do_namespaces() -> None:

@@ -135,3 +135,9 @@ def test_a_help_text_that_would_fill_pages_and_scrapes_is_refused() -> None:
         normalize({"edits": {"help": "x" * 4_097}})
 
     assert normalize({"edits": {"help": "x" * 4_096}})
+
+
+@pytest.mark.parametrize("kind", [[], {}, ["counter"], None, 5, "cake"])
+def test_a_type_that_there_is_not_is_refused_whatever_it_is(kind: Any) -> None:
+    with pytest.raises(BadMetricSpec, match="expected one of counter"):
+        normalize({"m": {"type": kind}})

@@ -1,5 +1,6 @@
 """Which tables there are, and what is known about them."""
 
+from enum import Enum
 from typing import Any
 
 import pytest
@@ -110,3 +111,14 @@ def test_dropping_what_can_be_no_table_finds_nothing(store: Store) -> None:
 
     assert not store.tables.drop("\ud800")
     assert not store.tables.drop(number)
+
+
+class Table(str, Enum):  # noqa: UP042 - as written before StrEnum
+    PAGES = "pages"
+
+
+def test_a_member_of_an_enumeration_names_the_table_of_its_value(store: Store) -> None:
+    store.tables.create(simple(table=Table.PAGES))
+
+    assert store.tables.names() == ["pages"]
+    assert store.tables.schema(Table.PAGES) == store.tables.schema("pages")

@@ -45,6 +45,9 @@ class AsyncStoreSpace(AsyncSpace):
         self.runs = runs
         self._opened = space
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name!r} of {self.runs.store!r}>"
+
     if not TYPE_CHECKING:  # otherwise every attribute would type-check
 
         def __getattr__(self, name: str) -> Any:

@@ -28,6 +28,9 @@ class CalledLayer:
         self._space = space
         self._call = space.call
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self._space!r}>"
+
 
 class AwaitedLayer:
     """Operations that return coroutines."""
@@ -35,6 +38,9 @@ class AwaitedLayer:
     def __init__(self, space: "AsyncSpace") -> None:
         self._space = space
         self._call = space.call
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self._space!r}>"
 
 
 class RecordedLayer:

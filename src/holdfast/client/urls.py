@@ -16,6 +16,7 @@ from holdfast.limits import (
     CLIENT_RETRIES,
     CONNECT_SECONDS,
     LONG_CALL_SECONDS,
+    MAX_TIMEOUT_SECONDS,
 )
 
 SCHEMES: Final = {"holdfast": False, "holdfasts": True}  # whether it is encrypted
@@ -106,8 +107,10 @@ class ServerTarget(msgspec.Struct, frozen=True, kw_only=True):
         except msgspec.ValidationError as error:
             raise BadInput(f"the option {misfit(error, 'of the connection')}") from None
         seconds = target.timeout, target.long_timeout, target.connect_timeout
-        if not all(0 < each < float("inf") for each in seconds):
-            raise BadInput("timeout must be a number of seconds above 0")
+        if not all(0 < each <= MAX_TIMEOUT_SECONDS for each in seconds):
+            raise BadInput(
+                f"a timeout must be a number of seconds above 0, at most {MAX_TIMEOUT_SECONDS:.0f}"
+            )
         if target.connections < 1 or target.retries < 0:
             raise BadInput("`connections` must be at least 1, `retries` at least 0")
         return target

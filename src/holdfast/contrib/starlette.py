@@ -61,10 +61,12 @@ class AppStore(app_store.AppStore):
 
         Starlette(lifespan=data.lifespan), or `async with data.lifespan():` in a lifespan of yours.
         """
-        store = await asyncio.to_thread(self.open)
+        opening = asyncio.ensure_future(asyncio.to_thread(self.open))
         try:
-            yield {"store": store}
+            yield {"store": await asyncio.shield(opening)}
         finally:
+            # A start that was cancelled goes on in its thread, and the store has to be closed.
+            await asyncio.wait([opening])
             await asyncio.to_thread(self.close)
 
     def transactional(self, function: Callable[..., Any]) -> Endpoint:

@@ -48,6 +48,11 @@ def open_engine(
     on PostgreSQL, `valkey://host:port` one on Valkey; other schemes belong to installed packages.
     `checkpoint_seconds` is for the embedded one.
     """
+    if not callable(clock):
+        raise BadInput(
+            f"the clock {clock!r:.100} is not a function",
+            hint="A clock returns the seconds since 1970, such as `time.time`.",
+        )
     options = EngineOptions(durability, clock, checkpoint_seconds)
     if isinstance(url, os.PathLike):
         from pathlib import Path

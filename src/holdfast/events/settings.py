@@ -33,6 +33,7 @@ def configure(tx: Transaction, changes: dict[str, Any]) -> Settings:
     given = {name: value for name, value in changes.items() if value is not None}
     settings = msgspec.structs.replace(settings_in(stored), **given)
     _check(settings)
+    settings = msgspec.structs.replace(settings, dedup_seconds=float(settings.dedup_seconds))
     tx.put(key, stored[:DIGEST_BYTES] + msgspec.msgpack.encode(settings))
     return settings
 

@@ -37,7 +37,7 @@ def keep_distinct(
     With `counts_members`, a set whose counters store no times counts by the members that it still
     has; otherwise this raises `CountersWithoutTimes`.
     """
-    _check_ttl(ttl)
+    ttl = _checked_ttl(ttl)
     sources, since_ms, timer = reads.counted(keys, since)
 
     def fill(cache: RecordWriter, to: KeyRecord) -> None:
@@ -58,7 +58,7 @@ def keep_members(
     ttl: float,
 ) -> KeptResult:
     """Stores the newest members of several sets, united, intersected or subtracted."""
-    _check_ttl(ttl)
+    ttl = _checked_ttl(ttl)
     members: list[Member] = []
     after: str | None = None
     # An intersection may read many members to find few, so each page is bounded, and so is the sum.
@@ -84,7 +84,7 @@ def keep_top(
     schema: str | None,
 ) -> KeptResult:
     """Stores the leaderboards of several keys, merged."""
-    _check_ttl(ttl)
+    ttl = _checked_ttl(ttl)
     entries = reads.top(keys, k, last, schema)
     key = _keep(tx, ttl, lambda cache, to: _store_board(cache, to, entries))
     return KeptResult(key=key, ttl=ttl, size=len(entries), complete=True)
@@ -114,8 +114,9 @@ def _store_board(cache: RecordWriter, record: KeyRecord, entries: list[BoardEntr
     boards.store(cache, record, found)
 
 
-def _check_ttl(ttl: float) -> None:
+def _checked_ttl(ttl: float) -> float:
     if isinstance(ttl, bool) or not isinstance(ttl, int | float) or not 0 < ttl <= MAX_TTL:
         raise BadInput(
             f"`ttl` must be a number of seconds above 0, at most {MAX_TTL}, not {shown(ttl)}"
         )
+    return float(ttl)

@@ -124,10 +124,11 @@ def pack_str(text: str) -> bytes:
     if "\0" in text or "\1" in text:
         text = text.replace("\1", "\1\2").replace("\0", "\1\1")
     try:
-        return f"\x54{text}\0".encode()
+        # Not an f-string, which would hold the name of an Enum's member in place of its value.
+        return b"\x54%b\0" % text.encode()
     except UnicodeEncodeError as error:
         raise UnsupportedPart(
-            f"the str {brief(ascii(text))} holds a lone surrogate, {text[error.start - 1]!a}",
+            f"the str {brief(ascii(text))} holds a lone surrogate, {text[error.start]!a}",
             hint="Pack bytes where text may not be Unicode.",
         ) from None
 
@@ -229,7 +230,7 @@ def pack_any(part: Any, depth: int = 0) -> bytes:
     if isinstance(part, tuple):
         return pack_any(tuple(part), depth)
     if isinstance(part, str):
-        return pack_str(str.__str__(part))  # an Enum formats as its name, not as its value
+        return pack_str(part)
     for base in (int, bytes, float, Decimal, datetime, TimeUUID, UUID):
         if isinstance(part, base):
             return PACKERS[base](part)

@@ -90,7 +90,7 @@ def try_single(
         return None
     name, entity = operation.get("condition"), operation.get("entity")
     amount = operation.get("amount", 1)
-    condition = plan.conditions.get(name) if type(name) is str else None
+    condition = plan.conditions.get(name) if isinstance(name, str) else None
     if condition is None or type(entity) is not list or type(amount) is not int:
         return None
     if not 0 <= amount <= MAX_UNITS:

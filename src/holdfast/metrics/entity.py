@@ -184,7 +184,9 @@ def _as_text(component: Any) -> str:
         raise BadMetricKey(
             f"a component of an entity must be a string or an integer, not {shown(component)}"
         )
-    return str(component)
+    if isinstance(component, str):  # a member of an Enum is its value, not its name
+        return str.__str__(component)
+    return int.__repr__(component)
 
 
 NO_ENTITY: Final = LocalEntityKey()

@@ -61,7 +61,7 @@ class SingleHits:
 
     def try_incr(self, name: str, entity: EntityLike, amount: int) -> LimitResult:
         # Read before the transaction, so that other writers wait less.
-        known = self._by_name.get(name) if type(name) is str else None
+        known = self._by_name.get(name) if isinstance(name, str) else None
         if known is None or type(amount) is not int or not 0 <= amount <= MAX_UNITS:
             _, entity, amount = read_operation(self._plan, name, entity, amount)
             known = self._by_name[name]

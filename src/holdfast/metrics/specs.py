@@ -55,8 +55,10 @@ def normalize_metric(name: str, spec: Any) -> Metric:
             )
     _refuse_unknown(fields, _METRIC_FIELDS, f"the spec of {name!r}")
     kind = fields.get("type", COUNTER)
-    if kind not in KINDS:
-        raise BadMetricSpec(f"{name!r} has the type {kind!r}, expected one of {', '.join(KINDS)}")
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise BadMetricSpec(
+            f"{name!r} has the type {shown(kind)}, expected one of {', '.join(KINDS)}"
+        )
     resolution = fields.get("resolution", 1)
     _check_positive(resolution, "resolution", name)
     if isinstance(resolution, int) and resolution > MAX_UNITS:

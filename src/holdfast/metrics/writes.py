@@ -70,7 +70,7 @@ def incr_one(
     at: float,
 ) -> None:
     """Makes one increment. Reads 1 key, writes 1 for each sequence."""
-    spec = tx.get(keys.spec(name)) if type(name) is str else None
+    spec = tx.get(keys.spec(name)) if isinstance(name, str) else None
     if spec is None:
         raise registry.unknown_metric(tx, keys, name)
     counter = _counters[keys, name, spec]

@@ -26,7 +26,7 @@ _NO_NUMBER = 0  # the number of a table that exists only by default: it has no r
 
 def find(reader: Reader, table: str) -> TablePlan:
     """Returns the plan of a table, its own in this space or the default's. Reads 1 key."""
-    if type(table) is str:
+    if isinstance(table, str):
         try:
             cached = _cached_plans[reader.space, table]
             value = reader.get(cached.key)

@@ -41,6 +41,9 @@ class AsyncSpace:
         self._exchange = pool.exchange
         self._timeout = pool.target.timeout
 
+    def __repr__(self) -> str:
+        return f"<holdfast.client.{type(self).__name__} {self._pool.target.place}/{self.name}>"
+
     if not TYPE_CHECKING:  # otherwise every attribute would type-check
 
         def __getattr__(self, name: str) -> Any:

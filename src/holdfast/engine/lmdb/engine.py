@@ -45,6 +45,7 @@ from holdfast.errors import (
 )
 from holdfast.limits import (
     CHECKPOINT_SECONDS,
+    MAX_CHECKPOINT_SECONDS,
     MAX_READ_ON_LOOP_BYTES,
     MIN_FREE_BYTES,
     SOUND_PAGES_SECONDS,
@@ -70,9 +71,11 @@ class LmdbEngine:
         checkpoint_seconds: float = CHECKPOINT_SECONDS,
     ) -> None:
         check_durability(durability)
-        if not checkpoint_seconds > 0:
+        is_number = isinstance(checkpoint_seconds, int | float)
+        if not (is_number and 0 < checkpoint_seconds <= MAX_CHECKPOINT_SECONDS):
             raise BadInput(
-                f"checkpoint_seconds is {checkpoint_seconds}", hint="Use a number above 0."
+                f"checkpoint_seconds is {checkpoint_seconds!r:.100}",
+                hint=f"Use a number above 0, at most {MAX_CHECKPOINT_SECONDS:.0f}.",
             )
         self.path = path
         self._clock = clock
