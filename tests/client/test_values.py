@@ -250,3 +250,11 @@ def test_every_value_comes_back_exactly(value: Any) -> None:
     back = msgspec.msgpack.Decoder(ext_hook=exact_msgpack.extension).decode(data)
     assert back == value
     assert type(back) is type(value)
+
+
+@pytest.mark.parametrize("job", ["a", 5, None, ["a"]])
+def test_what_is_no_job_is_refused_as_an_argument(client: Any, job: Any) -> None:
+    with pytest.raises(BadInput, match=r"`jobs\[0\]` must be an object"):
+        client.jobs.put_many([job])
+    with pytest.raises(BadInput, match=r"`jobs\[0\]` must be an object"):
+        client.jobs.import_jobs([job])

@@ -195,7 +195,8 @@ def _jobs_encoder(call: Call[Any]) -> Encode:
             if values[position] is not defaults[position]:
                 check_json(values[position], argument)
         for job in values[listed] if listed is not None else ():
-            check_json(job.get("data") if isinstance(job, dict) else job.data)
+            # What is no job has no data, and the server refuses it.
+            check_json(job.get("data") if isinstance(job, dict) else getattr(job, "data", None))
         return encode(values)
 
     return check_and_encode
