@@ -93,7 +93,9 @@ RESERVE_STEP_BYTES: Final = 512 * 1024
 MAX_ADDED_BY_DELETE_BYTES: Final = (
     4_096  # how much a transaction that deletes may add to a full store
 )
-# with less free disk space, a server reports that it is not ready
+# the same for a full Valkey, beyond the keys that it deletes: it has no reserve for more
+MAX_ADDED_BY_REMOTE_DELETE_BYTES: Final = 64
+# with less free disk space, or memory of a Valkey, a server reports that it is not ready
 MIN_FREE_BYTES: Final = 1024 * 1024
 # disk space allocated for waiting commits, and as much ahead of them
 RESERVED_BYTES: Final = 16 * 1024 * 1024

@@ -324,9 +324,9 @@ class Engine(Protocol):
         store."""
         ...
 
-    def refuse_full(self) -> None:
-        """Raises `StoreFull` if there is too little disk space for the next commits, as far as this
-        process can tell."""
+    def refuse_full(self, *, space: bytes = b"") -> None:
+        """Raises `StoreFull` if there is too little disk space or memory for the next commits of
+        `space`, as far as this process can tell."""
         ...
 
     def refuse_unreadable(self) -> None:

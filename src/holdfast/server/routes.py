@@ -72,7 +72,7 @@ async def livez(api: HttpApi, request: HttpRequest, found: Found) -> HttpRespons
 
 @route("GET HEAD", "/readyz")
 async def readyz(api: HttpApi, request: HttpRequest, found: Found) -> HttpResponse:
-    """Answers 200 if a read and an empty commit succeed and the disk has space to write."""
+    """Answers 200 if a read and an empty commit succeed and the store has space to write."""
     if api.dispatcher.stopping:
         raise ServerBusy("the server is stopping")
     try:
@@ -88,7 +88,8 @@ async def readyz(api: HttpApi, request: HttpRequest, found: Found) -> HttpRespon
 async def _try_store(dispatcher: Dispatcher) -> None:
     await dispatcher.read(dispatcher.store, lambda view: view.raw.get(b"\0"))
     await dispatcher.write(dispatcher.store, lambda tx: None)
-    await dispatcher.reading(dispatcher.store.engine.refuse_full)
+    space = dispatcher.store
+    await dispatcher.reading(partial(space.engine.refuse_full, space=space.prefix))
 
 
 @route("GET HEAD", "/metrics")

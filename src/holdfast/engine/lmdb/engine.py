@@ -351,7 +351,7 @@ class LmdbEngine:
                 file_checks.refuse_unreadable(self.path, txn)
             self._examined = time.monotonic()
 
-    def refuse_full(self) -> None:
+    def refuse_full(self, *, space: bytes = b"") -> None:
         """Raises `StoreFull` if there is too little disk space for the next commits."""
         self._refuse_unusable()
         try:

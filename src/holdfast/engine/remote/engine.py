@@ -204,8 +204,9 @@ class RemoteEngine:
         self._reconnector.refuse_unusable()
         self.backend.backup(target)
 
-    def refuse_full(self) -> None:
-        """Does nothing: the server watches its own disk, and says why it refuses a commit."""
+    def refuse_full(self, *, space: bytes = b"") -> None:
+        """Raises `StoreFull` if the server of `space` is known to refuse commits that grow it."""
+        self._reconnector.call(partial(self.backend.refuse_full, space))
 
     def refuse_unreadable(self) -> None:
         """Does nothing: no reply of a server can end this process."""
