@@ -115,6 +115,11 @@ MAX_CLAIM_WAIT_SECONDS: Final = 5.0  # how long a transaction waits for them; th
 # the longest pause between two attempts; each is chosen at random
 MAX_CONFLICT_PAUSE_SECONDS: Final = 0.25
 RECONNECT_SECONDS: Final = 30.0  # how long a server may be away before callers get an error
+STOPPING_RECONNECT_SECONDS: Final = 5.0  # the same while the process stops
+POSTGRES_SILENT_SECONDS: Final = 5.0  # before a new connection shows whether PostgreSQL answers
+POSTGRES_PROBE_SECONDS: Final = 5  # for that connection
+VALKEY_ANSWER_SECONDS: Final = 5.0  # that it may be silent before the client looks for another one
+VALKEY_CONNECT_SECONDS: Final = 2.0  # for a connection to it
 MAX_REMEMBERED_KEYS: Final = 10_000  # keys of a space that a process remembers to predict reads
 MAX_REMEMBERED_VALUE_BYTES: Final = 16 * 1024  # a larger value is read each time
 MAX_REMEMBERED_BYTES: Final = 16 * 1024 * 1024  # everything that a process remembers
