@@ -681,6 +681,8 @@ MAX_REPORTED_EVENTS: Final = 1_000  # refused events of a stream that are named;
 MAX_STREAMS: Final = 32  # uploads that are read in threads at the same time
 # a client that neither sends nor reads for longer is dropped
 STALLED_EXCHANGE_SECONDS: Final = 60.0
+# for the engine's figures in `/metrics`; later, the server shows its own and `engine_up 0`
+ENGINE_FIGURES_SECONDS: Final = 2.0
 READY_SECONDS: Final = 5.0  # for the store to answer `/readyz`; probes wait no longer
 KEEP_ALIVE_SECONDS: Final = 75  # how long an HTTP connection stays open between two requests
 STREAM_KEEP_ALIVE_SECONDS: Final = (

@@ -164,3 +164,45 @@ def test_a_store_that_does_not_answer_is_soon_not_ready(monkeypatch: pytest.Monk
     status, body = asyncio.run(run())
     assert status == 503
     assert b"did not answer within" in body
+
+
+def test_metrics_of_a_server_whose_engine_is_silent_say_so_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Prometheus saw nothing of a server, for as long as its database was down."""
+    monkeypatch.setattr("holdfast.server.routes.ENGINE_FIGURES_SECONDS", 0.001)
+    answered = threading.Event()
+
+    def silent(message: str) -> str:
+        answered.wait(DEADLINE)
+        return ""
+
+    async def run() -> tuple[int, bytes]:
+        async with far_server() as server:
+            backend_of(server).fault = silent
+            try:
+                return await ask(server, "GET", "/metrics")
+            finally:
+                answered.set()
+
+    status, body = asyncio.run(run())
+    assert status == 200
+    assert b"\nholdfast_engine_up 0\n" in body
+    assert b"\nholdfast_connections " in body
+
+
+def test_metrics_of_a_server_whose_engine_answers_say_so() -> None:
+    async def run() -> bytes:
+        async with far_server() as server:
+            return (await ask(server, "GET", "/metrics"))[1]
+
+    body = asyncio.run(run())
+    assert b"\nholdfast_engine_up 1\n" in body
+    assert b"\nholdfast_keys " in body
+
+
+def backend_of(server: HttpApi) -> MemoryBackend:
+    engine = server.dispatcher.store.engine
+    assert isinstance(engine, RemoteEngine)
+    assert isinstance(engine.backend, MemoryBackend)
+    return engine.backend
