@@ -336,6 +336,11 @@ class Engine(Protocol):
     def stats(self) -> dict[str, int]:
         """Returns figures about the store, by name."""
 
+    def shorten_waits(self) -> None:
+        """Called when the process is about to end: calls soon stop waiting for a server that does
+        not answer."""
+        ...
+
     def close(self) -> None:
         """Waits for running writers and releases everything; a second call does nothing."""
 

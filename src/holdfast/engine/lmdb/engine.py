@@ -115,6 +115,9 @@ class LmdbEngine:
 
     # --- closing ---------------------------------------------------------------------------------
 
+    def shorten_waits(self) -> None:
+        """Does nothing: no call waits for a server."""
+
     def close(self) -> None:
         """Waits for running writers, syncs, and releases the folder.
 

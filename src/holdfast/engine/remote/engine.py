@@ -219,6 +219,9 @@ class RemoteEngine:
         `transactions` in them, `conflicts`, and `round_trips` for reads and commits."""
         return {**self._reconnector.call(self.backend.stats), **self._counts.as_dict()}
 
+    def shorten_waits(self) -> None:
+        self._reconnector.shorten_waits()
+
     def close(self) -> None:
         """Waits for running writers, and closes the connections.
 
