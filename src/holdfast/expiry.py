@@ -45,6 +45,7 @@ __all__ = [
     "cancel",
     "dropped_key",
     "due",
+    "is_dropped",
     "is_expired",
     "mark_dropped",
     "next_due",
@@ -225,8 +226,13 @@ def mark_dropped(tx: Transaction) -> None:
 def refuse_dropped(reader: Reader) -> None:
     """Raises `UnknownSpace` if the space has been dropped; for callers that do not sweep. Reads 1
     key."""
-    if reader.get(dropped_key(reader.space)) is not None:
+    if is_dropped(reader):
         raise _dropped()
+
+
+def is_dropped(reader: Reader) -> bool:
+    """Returns whether the space has been dropped. Reads 1 key."""
+    return reader.get(dropped_key(reader.space)) is not None
 
 
 def dropped_key(space: bytes) -> bytes:

@@ -93,7 +93,9 @@ RESERVE_STEP_BYTES: Final = 512 * 1024
 MAX_ADDED_BY_DELETE_BYTES: Final = (
     4_096  # how much a transaction that deletes may add to a full store
 )
-# with less free disk space, a server reports that it is not ready
+# the same for a full Valkey, beyond the keys that it deletes: it has no reserve for more
+MAX_ADDED_BY_REMOTE_DELETE_BYTES: Final = 64
+# with less free disk space, or memory of a Valkey, a server reports that it is not ready
 MIN_FREE_BYTES: Final = 1024 * 1024
 # disk space allocated for waiting commits, and as much ahead of them
 RESERVED_BYTES: Final = 16 * 1024 * 1024
@@ -113,6 +115,11 @@ MAX_CLAIM_WAIT_SECONDS: Final = 5.0  # how long a transaction waits for them; th
 # the longest pause between two attempts; each is chosen at random
 MAX_CONFLICT_PAUSE_SECONDS: Final = 0.25
 RECONNECT_SECONDS: Final = 30.0  # how long a server may be away before callers get an error
+STOPPING_RECONNECT_SECONDS: Final = 5.0  # the same while the process stops
+POSTGRES_SILENT_SECONDS: Final = 5.0  # before a new connection shows whether PostgreSQL answers
+POSTGRES_PROBE_SECONDS: Final = 5  # for that connection
+VALKEY_ANSWER_SECONDS: Final = 5.0  # that it may be silent before the client looks for another one
+VALKEY_CONNECT_SECONDS: Final = 2.0  # for a connection to it
 MAX_REMEMBERED_KEYS: Final = 10_000  # keys of a space that a process remembers to predict reads
 MAX_REMEMBERED_VALUE_BYTES: Final = 16 * 1024  # a larger value is read each time
 MAX_REMEMBERED_BYTES: Final = 16 * 1024 * 1024  # everything that a process remembers
@@ -674,6 +681,8 @@ MAX_REPORTED_EVENTS: Final = 1_000  # refused events of a stream that are named;
 MAX_STREAMS: Final = 32  # uploads that are read in threads at the same time
 # a client that neither sends nor reads for longer is dropped
 STALLED_EXCHANGE_SECONDS: Final = 60.0
+# for the engine's figures in `/metrics`; later, the server shows its own and `engine_up 0`
+ENGINE_FIGURES_SECONDS: Final = 2.0
 READY_SECONDS: Final = 5.0  # for the store to answer `/readyz`; probes wait no longer
 KEEP_ALIVE_SECONDS: Final = 75  # how long an HTTP connection stays open between two requests
 STREAM_KEEP_ALIVE_SECONDS: Final = (

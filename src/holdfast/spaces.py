@@ -104,8 +104,11 @@ def move_to_dropped(tx: Transaction, name: str) -> int | None:
     return int(found)
 
 
-def clear_some(tx: Transaction) -> int:
-    """Clears a bounded number of keys of a dropped space, except its marker."""
+def clear_dropped(tx: Transaction) -> int:
+    """Clears a bounded number of keys of a dropped space, except its marker, which it puts in the
+    same transaction: a full store accepts what frees more than it adds."""
+    if not expiry.is_dropped(tx):
+        expiry.mark_dropped(tx)
     begin, end = after_key(expiry.dropped_key(tx.space)), prefix_range(tx.space)[1]
     keys = [key for key, _ in tx.scan(begin, end, limit=CLEARED_PER_STEP)]
     if keys:

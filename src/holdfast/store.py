@@ -7,7 +7,6 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, Self, TypeVar
 
-from holdfast import expiry
 from holdfast.binding import EVERY_SPACE
 from holdfast.bounded_cache import forget_spaces
 from holdfast.defaults import DEFAULT_SPACE
@@ -23,7 +22,7 @@ from holdfast.spaces import (
     DIRECTORY,
     NO_SPACE,
     ShownInRepl,
-    clear_some,
+    clear_dropped,
     find_number,
     find_or_create,
     move_to_dropped,
@@ -381,8 +380,7 @@ class Store(Space):
 
     def _empty(self, number: int, progress: Callable[[int], None] | None) -> None:
         removed = 0
-        self.engine.transact(expiry.mark_dropped, space=pack(number))
-        while step := self.engine.transact(clear_some, space=pack(number)):
+        while step := self.engine.transact(clear_dropped, space=pack(number)):
             removed += step
             if progress is not None:
                 progress(removed)

@@ -75,6 +75,22 @@ def test_a_copy_that_was_killed_goes_on_when_it_is_run_again(full: Path, tmp_pat
     assert everything(target) == everything(full)
 
 
+def test_a_copy_goes_on_from_another_working_directory(
+    full: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "copy"
+    engine = open_engine(target)
+    mark = pack(0, "copying")
+    engine.transact(lambda tx: tx.put(mark, str(full).encode()))
+    engine.close()
+
+    monkeypatch.chdir(full.parent)
+    result = run("copy", full.name, target, "--json")
+
+    assert result.code == 0, result.err
+    assert everything(target) == everything(full)
+
+
 def test_a_source_that_has_changed_since_is_followed(full: Path, tmp_path: Path) -> None:
     target = tmp_path / "copy"
     run("copy", full, target)

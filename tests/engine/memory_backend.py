@@ -102,7 +102,10 @@ class MemoryBackend:
         raise NotImplementedError
 
     def stats(self) -> dict[str, int]:
+        self.ask("stats")
         return {"keys": len(self.rows)}
+
+    def refuse_full(self, space: bytes) -> None: ...
 
     def close(self) -> None: ...
 

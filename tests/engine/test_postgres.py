@@ -1,11 +1,13 @@
 """PostgreSQL: what is its own. The conformance suite is in test_conformance.py."""
 
 import os
+import signal
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from itertools import pairwise
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -16,7 +18,7 @@ from holdfast.engine import open_engine
 from holdfast.engine.contract import Engine, Notice, Transaction
 from holdfast.engine.postgres import functions, statements
 from holdfast.engine.postgres.connection import PostgresConnection
-from holdfast.engine.remote import RemoteEngine
+from holdfast.engine.remote import ConnectionLost, RemoteEngine
 from holdfast.errors import (
     BadInput,
     Conflict,
@@ -26,6 +28,7 @@ from holdfast.errors import (
 )
 from tests.engine.postgres_engine import commit_of, engine, exchanges, increment, url
 from tests.processes import start
+from tests.servers import PostgresServer
 from tests.stores import Stores
 
 __all__ = ["engine", "exchanges", "url"]
@@ -435,3 +438,47 @@ def test_the_table_is_read_by_its_index_whatever_the_planner_thought_of_it_first
             lines = [plan.get_value(n, 0).decode() for n in range(plan.ntuples)]
             assert any("Index Scan" in line for line in lines), lines
             assert not any("Sort" in line for line in lines), lines
+
+
+# --- a server that is silent ----------------------------------------------------------------------
+
+
+def test_a_server_that_stopped_without_a_word_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its kernel keeps its connections and confirms what they send: calls waited for ever."""
+    monkeypatch.setattr("holdfast.engine.postgres.connection._SILENT_MS", 10)
+    monkeypatch.setattr("holdfast.engine.postgres.connection.POSTGRES_PROBE_SECONDS", 1)
+    with PostgresServer() as server:
+        connection = PostgresConnection(server.url(), [])
+        with frozen(server), pytest.raises(ConnectionLost, match="no answer for"):
+            run(connection, "SELECT 1")
+        assert connection.broken
+        connection.close()
+
+
+def test_a_long_statement_is_waited_for(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.engine.postgres.connection._SILENT_MS", 10)
+    connection = PostgresConnection(url, [])
+
+    assert run(connection, "SELECT 7 FROM pg_sleep(0.2)").ntuples == 1
+    connection.close()
+
+
+def run(connection: PostgresConnection, statement: str) -> Any:
+    connection.send_sql(statement)
+    connection.sync()
+    [[reply]] = connection.exchange()
+    return reply
+
+
+@contextmanager
+def frozen(server: PostgresServer) -> Iterator[None]:
+    """Stops the processes of a server, as a hypervisor or an overloaded disk does."""
+    children = Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()
+    processes = [server.pid, *map(int, children)]
+    for process in processes:
+        os.kill(process, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for process in processes:
+            os.kill(process, signal.SIGCONT)

@@ -467,3 +467,32 @@ def test_keys_up_to_the_limit_can_be_cleared_in_part() -> None:
 
     with engine.view() as view:
         assert [key for key, _ in view.scan(b"", END)] == [long[0], long[3], long[4], long[5]]
+
+
+def test_a_call_that_waited_in_vain_for_its_time_is_not_repeated(backend: MemoryBackend) -> None:
+    engine = open_memory(backend, seconds=0.01)
+    engine.transact(increment)
+    never = threading.Event()
+
+    def silent(message: str) -> str:
+        never.wait(0.02)
+        return "unreachable"
+
+    backend.fault, before = silent, backend.messages
+    with pytest.raises(StoreUnreachable):
+        engine.stats()
+    assert backend.messages == before + 1
+
+
+def test_a_process_that_ends_does_not_wait_for_a_server_to_come_back(
+    backend: MemoryBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.engine.remote.reconnector.STOPPING_RECONNECT_SECONDS", 0.0)
+    engine = open_memory(backend, seconds=3_600)
+    backend.fault = lambda message: "unreachable"
+
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(engine.transact, increment)
+        engine.shorten_waits()
+        with pytest.raises(StoreUnreachable):
+            waiting.result(timeout=30)

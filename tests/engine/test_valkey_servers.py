@@ -9,6 +9,7 @@ from itertools import count
 
 import pytest
 
+import holdfast
 from holdfast.engine import open_engine
 from holdfast.engine.contract import Notice, Transaction
 from holdfast.engine.remote import RemoteEngine
@@ -96,23 +97,53 @@ def test_a_commit_whose_reply_is_lost_is_not_acknowledged_before_replicas_confir
     engine.close()
 
 
+def delete_and_count(tx: Transaction) -> None:
+    """Removes as layers do: with a counter and a notice."""
+    tx.delete(b"A1000000-0")
+    tx.add(b"Acount", -1)
+    tx.after_commit(Notice("deleted"))
+
+
 def test_a_full_server_refuses_to_grow_and_still_removes() -> None:
     with ValkeyServer.started(maxmemory="30mb") as server:
         engine = open_engine(server.url, durability="interval")
 
-        def fill() -> None:
+        def fill(size: int) -> None:
             for number in count():
-                key = b"A%d" % number
-                engine.transact(lambda tx, k=key: tx.put(k, bytes(1_000_000)), space=b"A")  # type: ignore[misc]
+                key = b"A%d-%d" % (size, number)
+                engine.transact(lambda tx, k=key: tx.put(k, bytes(size)), space=b"A")  # type: ignore[misc]
 
-        with pytest.raises(StoreFull):
-            fill()
+        engine.refuse_full(space=b"A")
+        for size in (1_000_000, 10_000):
+            with pytest.raises(StoreFull):
+                fill(size)
+        with pytest.raises(StoreFull, match="has no memory left: it uses"):
+            engine.refuse_full(space=b"A")
+        engine.transact(delete_and_count, space=b"A")
         engine.transact(lambda tx: tx.clear(b"A", b"B"), space=b"A")
 
         with engine.view(space=b"A") as view:
             assert list(view.scan(b"A", b"B")) == []
         assert engine.check() == []
         engine.close()
+
+
+def test_a_space_of_a_full_server_can_be_dropped() -> None:
+    with (
+        ValkeyServer.started(maxmemory="30mb") as server,
+        holdfast.open(server.url, durability="interval") as store,
+    ):
+
+        def fill() -> None:
+            while True:
+                store.space("large").jobs.put("q", data="x" * 1_000_000)
+
+        with pytest.raises(StoreFull):
+            fill()
+        store.drop_space("large")
+
+        assert not store.has_space("large")
+        store.jobs.put("q")
 
 
 @pytest.mark.parametrize(

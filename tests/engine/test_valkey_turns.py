@@ -24,7 +24,7 @@ def url(servers: Servers) -> str:
 @pytest.fixture
 def engine(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[RemoteEngine]:
     """Turns of minutes: nothing ends because a test was slow."""
-    monkeypatch.setattr("holdfast.engine.valkey.connections.ANSWER_SECONDS", 600.0)
+    monkeypatch.setattr("holdfast.engine.valkey.connections.VALKEY_ANSWER_SECONDS", 600.0)
     monkeypatch.setattr("holdfast.engine.valkey.session._CLAIM_MS", 300_000)
     monkeypatch.setattr("holdfast.engine.valkey.session._PROMISE_MS", 300_000)
     monkeypatch.setattr("holdfast.engine.valkey.session.CLAIM_SECONDS", 300)

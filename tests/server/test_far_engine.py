@@ -13,6 +13,7 @@ from holdfast import wire
 from holdfast.engine.remote.engine import RemoteEngine
 from holdfast.server import resp  # noqa: F401  # it serves commands
 from holdfast.server.application import make_dispatcher
+from holdfast.server.background import sweep
 from holdfast.server.commands import plan_of
 from holdfast.server.http import HttpApi
 from holdfast.server.resp_session import Later, Read, RespSession
@@ -164,3 +165,92 @@ def test_a_store_that_does_not_answer_is_soon_not_ready(monkeypatch: pytest.Monk
     status, body = asyncio.run(run())
     assert status == 503
     assert b"did not answer within" in body
+
+
+def test_metrics_of_a_server_whose_engine_is_silent_say_so_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Prometheus saw nothing of a server, for as long as its database was down."""
+    monkeypatch.setattr("holdfast.server.routes.ENGINE_FIGURES_SECONDS", 0.001)
+    answered = threading.Event()
+
+    def silent(message: str) -> str:
+        answered.wait(DEADLINE)
+        return ""
+
+    async def run() -> tuple[int, bytes]:
+        async with far_server() as server:
+            backend_of(server).fault = silent
+            try:
+                return await ask(server, "GET", "/metrics")
+            finally:
+                answered.set()
+
+    status, body = asyncio.run(run())
+    assert status == 200
+    assert b"\nholdfast_engine_up 0\n" in body
+    assert b"\nholdfast_connections " in body
+
+
+def test_metrics_of_a_server_whose_engine_answers_say_so() -> None:
+    async def run() -> bytes:
+        async with far_server() as server:
+            return (await ask(server, "GET", "/metrics"))[1]
+
+    body = asyncio.run(run())
+    assert b"\nholdfast_engine_up 1\n" in body
+    assert b"\nholdfast_keys " in body
+
+
+def test_a_write_that_the_engine_did_not_answer_waits_for_no_notices(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A client with a patience of 8 seconds waited 31: for its write, and then for its notices."""
+    monkeypatch.setattr("holdfast.engine.remote.reconnector.STOPPING_RECONNECT_SECONDS", 0.0)
+    asked: list[str] = []
+
+    async def run() -> int:
+        async with far_server() as server:
+            dispatcher = server.dispatcher
+            monkeypatch.setattr(dispatcher.notice_feed, "catch_up", lambda: asked.append("notices"))
+            backend_of(server).fault = lambda message: "unreachable"
+            dispatcher.store.engine.shorten_waits()
+            return (await ask(server, "POST", "/default/jobs/put", b'{"queue":"q"}'))[0]
+
+    assert asyncio.run(run()) == 503
+    assert asked == []
+
+
+def test_a_sweep_that_ends_holds_up_nobody_while_the_engine_is_silent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A server that was told to stop answered nobody until its last sweep had its answer."""
+    monkeypatch.setattr("holdfast.server.background.SERVER_SWEEP_SECONDS", 0.0)
+    asked, answered = threading.Event(), threading.Event()
+
+    def silent(message: str) -> str:
+        if threading.current_thread().name.startswith("holdfast-sweep"):
+            asked.set()
+            answered.wait(DEADLINE)
+        return ""
+
+    async def run() -> bool:
+        async with far_server() as server:
+            backend_of(server).fault = silent
+            sweeping = asyncio.create_task(sweep(server.dispatcher))
+            await asyncio.to_thread(asked.wait, DEADLINE)
+            sweeping.cancel()
+            status, _ = await ask(server, "GET", "/livez")
+            is_waiting = not sweeping.done()
+            answered.set()
+            await asyncio.wait([sweeping])
+            return status == 200 and is_waiting
+
+    assert asyncio.run(run())
+
+
+def backend_of(server: HttpApi) -> MemoryBackend:
+    engine = server.dispatcher.store.engine
+    assert isinstance(engine, RemoteEngine)
+    assert isinstance(engine.backend, MemoryBackend)
+    return engine.backend

@@ -39,7 +39,7 @@ def command(out: Output, source: str, target: str) -> None:
                     done[phase] += keys
                     tell(sum(done.values()))
 
-                copied = copy(engine, into, name=without_password(source), progress=progress)
+                copied = copy(engine, into, name=_full_name(source), progress=progress)
         finally:
             into.close()
     finally:
@@ -55,10 +55,17 @@ def command(out: Output, source: str, target: str) -> None:
 
 
 def _is_same_store(source: str, target: str) -> bool:
-    from pathlib import Path
-
     if "://" in source or "://" in target:
         return source == target
-    return Path(source.removeprefix("lmdb:")).resolve() == (
-        Path(target.removeprefix("lmdb:")).resolve()
-    )
+    return _full_name(source) == _full_name(target)
+
+
+def _full_name(store: str) -> str:
+    """Returns the name of a store that means the same in every working directory."""
+    from pathlib import Path
+
+    from holdfast.engine.urls import without_password
+
+    if "://" in store:
+        return without_password(store)
+    return str(Path(store.removeprefix("lmdb:")).resolve())

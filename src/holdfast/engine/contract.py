@@ -324,9 +324,9 @@ class Engine(Protocol):
         store."""
         ...
 
-    def refuse_full(self) -> None:
-        """Raises `StoreFull` if there is too little disk space for the next commits, as far as this
-        process can tell."""
+    def refuse_full(self, *, space: bytes = b"") -> None:
+        """Raises `StoreFull` if there is too little disk space or memory for the next commits of
+        `space`, as far as this process can tell."""
         ...
 
     def refuse_unreadable(self) -> None:
@@ -335,6 +335,11 @@ class Engine(Protocol):
 
     def stats(self) -> dict[str, int]:
         """Returns figures about the store, by name."""
+
+    def shorten_waits(self) -> None:
+        """Called when the process is about to end: calls soon stop waiting for a server that does
+        not answer."""
+        ...
 
     def close(self) -> None:
         """Waits for running writers and releases everything; a second call does nothing."""

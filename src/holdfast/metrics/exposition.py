@@ -30,11 +30,8 @@ def exposition(
     `own` comes first, and takes its names before the metrics do. After `MAX_SCRAPE_SECONDS` the
     other metrics are left out, and the family `holdfast_scrape_cut` names the first of them.
     """
-    page = ExpositionPage()
+    page = _page_of(own)
     left_out: dict[str, int] = {}
-    for family in own:
-        page.add(family)
-    page.close_families()
     timer = timer_of_scrape()
     for keys, name, stored in registry.every_spec(reader):
         try:
@@ -50,6 +47,23 @@ def exposition(
             left_out[readable(*keys.prefix, name)] = missing
     if left_out:
         page.add(_left_out_family(left_out))
+    return _text(page, openmetrics)
+
+
+def exposition_without_store(own: Sequence[Family], *, openmetrics: bool) -> str:
+    """Returns families that are not in a store, for a store that does not answer."""
+    return _text(_page_of(own), openmetrics)
+
+
+def _page_of(own: Sequence[Family]) -> ExpositionPage:
+    page = ExpositionPage()
+    for family in own:
+        page.add(family)
+    page.close_families()
+    return page
+
+
+def _text(page: ExpositionPage, openmetrics: bool) -> str:
     lines = [line for family in page.families.values() for line in lines_of(family, openmetrics)]
     return "\n".join([*lines, "# EOF", ""] if openmetrics else [*lines, ""])
 

@@ -60,6 +60,7 @@ class Application:
         if api is not None:
             self._sweeping.cancel()
             api.close()
+            await asyncio.wait([self._sweeping])
             await api.dispatcher.close()
 
     def _begin(self) -> HttpApi:

@@ -39,18 +39,20 @@ async def sweep(dispatcher: Dispatcher) -> None:
     """Removes what has expired in all spaces, a bounded step at a time, while the server runs."""
     sweeper = Sweeper(dispatcher.store)
     end = dispatcher.notice_feed.listen(sweeper.on_notice, passive=True)
-    with ThreadPoolExecutor(1, thread_name_prefix="holdfast-sweep") as thread:
-        tasks = _BackgroundTasks(dispatcher, sweeper, thread)
-        try:
-            await tasks.run(tasks.resume_defaults)
-            while True:
-                await asyncio.sleep(0 if sweeper.is_building else SERVER_SWEEP_SECONDS)
-                await tasks.run(tasks.refresh_users)
-                await tasks.run(tasks.remove_what_is_due)
-                await tasks.run(tasks.return_memory)
-        finally:
-            end()
-            sweeper.stop()
+    thread = ThreadPoolExecutor(1, thread_name_prefix="holdfast-sweep")
+    tasks = _BackgroundTasks(dispatcher, sweeper, thread)
+    try:
+        await tasks.run(tasks.resume_defaults)
+        while True:
+            await asyncio.sleep(0 if sweeper.is_building else SERVER_SWEEP_SECONDS)
+            await tasks.run(tasks.refresh_users)
+            await tasks.run(tasks.remove_what_is_due)
+            await tasks.run(tasks.return_memory)
+    finally:
+        end()
+        sweeper.stop()
+        # Not on the loop, which answers requests while the last step waits for its engine.
+        await asyncio.get_running_loop().run_in_executor(None, thread.shutdown)
 
 
 class _BackgroundTasks:

@@ -252,13 +252,16 @@ class Recorder:
         if not self.is_on:
             return
         loop = asyncio.get_running_loop()
-        with ThreadPoolExecutor(1, thread_name_prefix="holdfast-recorder") as thread:
+        thread = ThreadPoolExecutor(1, thread_name_prefix="holdfast-recorder")
+        try:
             while True:
                 await asyncio.sleep(RECORD_SECONDS)
                 try:
                     await loop.run_in_executor(thread, self.write)
                 except Exception as error:  # the counts since the last write are lost
                     dispatcher.report(error)
+        finally:  # not on the loop, for the engine may be silent
+            await loop.run_in_executor(None, thread.shutdown)
 
     def write(self) -> None:
         """Writes the new counts in one transaction, if there are any."""

@@ -16,12 +16,13 @@ from holdfast.engine.contract import TooLong
 from holdfast.errors import BadInput, ServerBusy, StoreFull, StoreUnusable, at_position
 from holdfast.limits import (
     DECODED_ON_LOOP_BYTES,
+    ENGINE_FIGURES_SECONDS,
     LARGE_PIECE_BYTES,
     MAX_BATCH_VALUES,
     MAX_SMALL_REQUEST_BYTES,
     READY_SECONDS,
 )
-from holdfast.metrics.exposition import exposition
+from holdfast.metrics.exposition import exposition, exposition_without_store
 from holdfast.metrics.prometheus import Family
 from holdfast.operations import OPERATIONS, Operation, find, refuse_in_batch
 from holdfast.server import payloads
@@ -72,7 +73,7 @@ async def livez(api: HttpApi, request: HttpRequest, found: Found) -> HttpRespons
 
 @route("GET HEAD", "/readyz")
 async def readyz(api: HttpApi, request: HttpRequest, found: Found) -> HttpResponse:
-    """Answers 200 if a read and an empty commit succeed and the disk has space to write."""
+    """Answers 200 if a read and an empty commit succeed and the store has space to write."""
     if api.dispatcher.stopping:
         raise ServerBusy("the server is stopping")
     try:
@@ -88,18 +89,27 @@ async def readyz(api: HttpApi, request: HttpRequest, found: Found) -> HttpRespon
 async def _try_store(dispatcher: Dispatcher) -> None:
     await dispatcher.read(dispatcher.store, lambda view: view.raw.get(b"\0"))
     await dispatcher.write(dispatcher.store, lambda tx: None)
-    await dispatcher.reading(dispatcher.store.engine.refuse_full)
+    space = dispatcher.store
+    await dispatcher.reading(partial(space.engine.refuse_full, space=space.prefix))
 
 
 @route("GET HEAD", "/metrics")
 async def metrics(api: HttpApi, request: HttpRequest, found: Found) -> HttpResponse:
-    """Returns the server's own metrics, and the queues and exposed metrics of the default space."""
+    """Returns the server's own metrics, and the queues and exposed metrics of the default space;
+    without those of the store if its engine does not answer."""
     space = api.dispatcher.store
     who = await api.identify(request)
     who.require("read", space=space.name, layer="metrics")
-    # In a thread: it flushes all commits, and reads the file.
-    figures = {**await api.dispatcher.read_in_thread(space.stats), **api.dispatcher.figures()}
-    return await _exposed(api, request, who, space, families(figures))
+    try:
+        # In a thread: it flushes all commits, and reads the file.
+        stats = api.dispatcher.read_in_thread(space.stats)
+        figures = await asyncio.wait_for(stats, ENGINE_FIGURES_SECONDS)
+        own = families({**figures, "engine_up": 1, **api.dispatcher.figures()})
+        return await _exposed(api, request, who, space, own)
+    except (TimeoutError, StoreUnusable):
+        own = families({"engine_up": 0, **api.dispatcher.figures()})
+        text = exposition_without_store(own, openmetrics=request.accepts(_OPENMETRICS))
+        return _exposition_page(request, text)
 
 
 @route("GET HEAD", "/{space}/metrics/prometheus")
@@ -122,9 +132,13 @@ async def _exposed(
         jobs = job_families(space.name, view.raw) if with_jobs else []
         return exposition(view.raw, view.raw.now, own=[*own, *jobs], openmetrics=openmetrics)
 
-    exposed = await api.dispatcher.read(space, read, is_large=True)
+    return _exposition_page(request, await api.dispatcher.read(space, read, is_large=True))
+
+
+def _exposition_page(request: HttpRequest, text: str) -> HttpResponse:
+    openmetrics = request.accepts(_OPENMETRICS)
     kind = f"{_OPENMETRICS}; version=1.0.0; charset=utf-8" if openmetrics else _PROMETHEUS
-    return HttpResponse(exposed.encode(errors="replace"), content_type=kind)
+    return HttpResponse(text.encode(errors="replace"), content_type=kind)
 
 
 @route("GET HEAD", "/openapi.json")

@@ -256,9 +256,11 @@ async def _run(
     await stopped.wait()
     _log.info("stopping: finishing requests in flight")
     dispatcher.stopping = True
+    dispatcher.store.engine.shorten_waits()
     sweeping.cancel()
     recording.cancel()
     await asyncio.gather(resp_listener.close(), *(each.close() for each in http_servers))
+    await asyncio.wait([sweeping, recording])
 
 
 def _listen(settings: ServerSettings) -> tuple[socket.socket, socket.socket | None]:

@@ -22,6 +22,7 @@ _GAUGES: Final = {
     "servers": "Servers that hold the store.",
     "spaces": "Spaces in the store.",
     "durable": "1 if a commit is on disk when it is answered, else 0.",
+    "engine_up": "1 if the engine below the store answers, else 0; then its figures are missing.",
     "connections": "Connections to this server, over RESP and HTTP.",
     "queued_writes": "Writes that wait for their group.",
     "long_operations": "Operations of several steps that run or wait for a thread.",

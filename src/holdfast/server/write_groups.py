@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from holdfast.engine.contract import Outcome
 from holdfast.engine.group_wait import GroupWait
-from holdfast.errors import HoldfastError, ServerBusy, StoreUnreachable
+from holdfast.errors import HoldfastError, OutcomeUnknown, ServerBusy, StoreUnreachable
 from holdfast.limits import (
     LOOP_COMMITS_PAUSE_SECONDS,
     MAX_GROUP_ON_LOOP,
@@ -35,6 +35,8 @@ from holdfast.server.recorder import Recorder
 from holdfast.store import AnyStep, Space, Store
 
 _TRIED_SECONDS: Final = 0.001  # it was begun on the loop, and turned out to be long
+# Reading notices would make callers wait once more for an engine that does not answer.
+_LOST: Final = (StoreUnreachable, OutcomeUnknown)
 
 Answer: TypeAlias = Callable[[list[Outcome[Any]]], None]
 
@@ -138,7 +140,8 @@ class WriteGroups:
         seconds = time.perf_counter() - begin
         self.group_wait.note(len(group) + len(self._waiting), seconds)
         self._recorder.note_commit(len(steps), seconds)
-        self.deliver_notices()  # subscribers get the notices before the callers get their answers
+        if not all(isinstance(outcome.error, _LOST) for outcome in outcomes):
+            self.deliver_notices()  # subscribers get the notices before callers get their answers
         self._loop.call_soon_threadsafe(self._answer, group, outcomes)
 
     def _begin_group(self) -> None:

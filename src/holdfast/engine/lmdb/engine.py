@@ -115,6 +115,9 @@ class LmdbEngine:
 
     # --- closing ---------------------------------------------------------------------------------
 
+    def shorten_waits(self) -> None:
+        """Does nothing: no call waits for a server."""
+
     def close(self) -> None:
         """Waits for running writers, syncs, and releases the folder.
 
@@ -351,7 +354,7 @@ class LmdbEngine:
                 file_checks.refuse_unreadable(self.path, txn)
             self._examined = time.monotonic()
 
-    def refuse_full(self) -> None:
+    def refuse_full(self, *, space: bytes = b"") -> None:
         """Raises `StoreFull` if there is too little disk space for the next commits."""
         self._refuse_unusable()
         try:

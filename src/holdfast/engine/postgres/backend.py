@@ -414,6 +414,9 @@ class PostgresBackend:
             "durable": int(self._durable),
         }
 
+    def refuse_full(self, space: bytes) -> None:
+        """Does nothing: PostgreSQL tells of a full disk only when it refuses a commit."""
+
     def close(self) -> None:
         self._pool.close()
 

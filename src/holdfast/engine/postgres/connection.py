@@ -18,6 +18,7 @@ from holdfast.engine.postgres import statements
 from holdfast.engine.postgres.statements import Statement
 from holdfast.engine.remote import ConnectionLost
 from holdfast.errors import BadInput
+from holdfast.limits import POSTGRES_PROBE_SECONDS, POSTGRES_SILENT_SECONDS
 
 _BYTEA: Final = 17
 _INT8: Final = 20
@@ -52,6 +53,8 @@ _CONNECTION_OPTIONS: Final = {
     "target_session_attrs": "read-write",
     "application_name": "holdfast",
 }
+
+_SILENT_MS: Final = int(POSTGRES_SILENT_SECONDS * 1_000)
 
 # The server or its connection is gone, or the server has become read-only.
 _CONNECTION_LOST: Final = ("08", "57P", "25006")
@@ -97,6 +100,7 @@ class PostgresConnection:
         self.generation = 0  # for the pool
         self.broken = False
         self.enrolled_until = 0.0  # 0: it is not enrolled
+        self._url = url
         self._psycopg = connect(url)
         self._pq = self._psycopg.pgconn
         self._poll = select.poll()
@@ -243,9 +247,25 @@ class PostgresConnection:
 
     def _wait(self, what: int) -> None:
         self._poll.register(self._socket, what)
-        [(_, happened)] = self._poll.poll()
-        if happened & ~select.POLLOUT:
+        while not (events := self._poll.poll(_SILENT_MS)):
+            self._refuse_dead_server()
+        if events[0][1] & ~select.POLLOUT:
             self._pq.consume_input()
+
+    def _refuse_dead_server(self) -> None:
+        """Raises if the server does not answer a new connection either. One that is stopped keeps
+        its connections, and its kernel confirms what they send. A long statement is no failure."""
+        at = self._psycopg.info
+        place: dict[str, Any] = {"host": at.host, "port": at.port}
+        if at.hostaddr:
+            place["hostaddr"] = at.hostaddr
+        try:
+            psycopg.connect(self._url, connect_timeout=POSTGRES_PROBE_SECONDS, **place).close()
+        except psycopg.errors.ConnectionTimeout as error:
+            silent = POSTGRES_SILENT_SECONDS + POSTGRES_PROBE_SECONDS
+            raise psycopg.OperationalError(f"no answer for {silent:g} seconds") from error
+        except psycopg.Error:
+            return  # it was answered: there may be too many connections
 
     def _lost(self, error: Exception) -> ConnectionLost:
         self.broken = True

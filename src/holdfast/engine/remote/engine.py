@@ -204,8 +204,9 @@ class RemoteEngine:
         self._reconnector.refuse_unusable()
         self.backend.backup(target)
 
-    def refuse_full(self) -> None:
-        """Does nothing: the server watches its own disk, and says why it refuses a commit."""
+    def refuse_full(self, *, space: bytes = b"") -> None:
+        """Raises `StoreFull` if the server of `space` is known to refuse commits that grow it."""
+        self._reconnector.call(partial(self.backend.refuse_full, space))
 
     def refuse_unreadable(self) -> None:
         """Does nothing: no reply of a server can end this process."""
@@ -217,6 +218,9 @@ class RemoteEngine:
         """Returns figures of the store, and of this process: `groups` that were committed,
         `transactions` in them, `conflicts`, and `round_trips` for reads and commits."""
         return {**self._reconnector.call(self.backend.stats), **self._counts.as_dict()}
+
+    def shorten_waits(self) -> None:
+        self._reconnector.shorten_waits()
 
     def close(self) -> None:
         """Waits for running writers, and closes the connections.

@@ -33,7 +33,7 @@ from holdfast.engine.remote.reconnector import Reconnector
 from holdfast.engine.remote.remembered_rows import RememberedRows, RememberedSpaces
 from holdfast.engine.remote.transaction import BufferBase, Writes
 from holdfast.engine.remote.views import Views
-from holdfast.errors import Conflict, NotACounter, OutsideSpace
+from holdfast.errors import Conflict, NotACounter, OutsideSpace, StoreFull
 from holdfast.limits import (
     MAX_CONFLICT_PAUSE_SECONDS,
     MAX_CONFLICT_RUNS,
@@ -265,7 +265,13 @@ class GroupRunner:
         self._views.take_snapshots(attempt.space)
         attempt.commits_sent += 1
         session = cast(TrialCommitSession, attempt.session)
-        answer = session.try_commit(commit, keys, pages, attempt.seen.place)
+        try:
+            answer = session.try_commit(commit, keys, pages, attempt.seen.place)
+        except StoreFull:  # with wrong guesses, it may have left out what it would remove
+            attempt.change_session(self._backend.session(attempt.space))
+            attempt.has_snapshot = True
+            attempt.seen.fetch_asked(attempt.session)
+            return False
         if isinstance(answer, Committed):
             attempt.made = answer
             return True

@@ -15,6 +15,7 @@ import msgspec
 from holdfast.engine.contract import Notice
 from holdfast.engine.late_interrupts import Interrupt
 from holdfast.engine.long_keys import LongKeys
+from holdfast.limits import MAX_ADDED_BY_REMOTE_DELETE_BYTES
 
 
 class Row(NamedTuple):
@@ -68,6 +69,15 @@ class Commit(msgspec.Struct):
     @property
     def writes(self) -> bool:
         return bool(self.puts or self.adds or self.deletes or self.clears or self.notices)
+
+    @property
+    def frees_space(self) -> bool:
+        """Returns whether it removes something and puts hardly more than the keys it deletes, so
+        that a full server should accept it. Counters and notices are small, and usually there."""
+        if not (self.deletes or self.clears):
+            return False
+        put = sum(map(len, self.puts)) + sum(map(len, self.puts.values()))
+        return put <= sum(map(len, self.deletes)) + MAX_ADDED_BY_REMOTE_DELETE_BYTES
 
 
 class RemoteChanges(NamedTuple):
@@ -263,6 +273,10 @@ class Backend(Protocol):
     def backup(self, target: Path) -> NoReturn: ...
 
     def stats(self) -> dict[str, int]: ...
+
+    def refuse_full(self, space: bytes) -> None:
+        """Raises `StoreFull` if the server of a space is known to refuse commits that grow it."""
+        ...
 
     def close(self) -> None: ...
 

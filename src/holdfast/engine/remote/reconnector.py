@@ -4,6 +4,7 @@ A server that restarts or fails over is back within seconds. Callers wait for th
 `RECONNECT_SECONDS`, and get an error only then.
 """
 
+import math
 import random
 import threading
 import time
@@ -18,6 +19,7 @@ from holdfast.errors import (
     StoreUnreachable,
     StoreUnusable,
 )
+from holdfast.limits import STOPPING_RECONNECT_SECONDS
 
 T = TypeVar("T")
 
@@ -32,6 +34,11 @@ class Reconnector:
         self.stopped = threading.Event()
         self._backend = backend
         self._reconnect_seconds = reconnect_seconds
+        self._process_ends_at = math.inf  # when all waits end, in monotonic time
+
+    def shorten_waits(self) -> None:
+        """Lets no call wait long for the server from now on: this process is about to end."""
+        self._process_ends_at = time.monotonic() + STOPPING_RECONNECT_SECONDS
 
     def refuse_unusable(self) -> None:
         if self.unusable is not None:
@@ -41,7 +48,7 @@ class Reconnector:
         """Pauses before the next attempt, and returns the time of the last one."""
         if give_up_at is None:
             give_up_at = time.monotonic() + self._reconnect_seconds
-        elif time.monotonic() > give_up_at:
+        if self._is_over(give_up_at):
             raise self.explain(error) from error
         self._pause()
         return give_up_at
@@ -67,7 +74,7 @@ class Reconnector:
             try:
                 return lost.settle()
             except (ConnectionLost, HoldfastError) as error:
-                if time.monotonic() > give_up_at:
+                if self._is_over(give_up_at):
                     raise self._unknown(error) from error
             except BaseException as interrupt:  # once more while it waits
                 raise self._unknown(interrupt) from interrupt
@@ -82,13 +89,16 @@ class Reconnector:
     def call(self, call: Callable[[], T]) -> T:
         """Calls a function that may be repeated, until the server answers."""
         self.refuse_unusable()
-        give_up_at: float | None = None
+        give_up_at = time.monotonic() + self._reconnect_seconds  # a server may be silent, not gone
         while True:
             try:
                 return call()
             except ConnectionLost as error:
                 self.refuse_unusable()
                 give_up_at = self.wait_for_server(give_up_at, error)
+
+    def _is_over(self, give_up_at: float) -> bool:
+        return time.monotonic() > min(give_up_at, self._process_ends_at)
 
     def _pause(self) -> None:
         self.stopped.wait(_RECONNECT_PAUSE_SECONDS * random.uniform(0.5, 1.5))

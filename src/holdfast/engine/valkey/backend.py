@@ -16,7 +16,8 @@ from holdfast.engine.valkey.notice_listener import Listener
 from holdfast.engine.valkey.servers import NoReply, Servers, explain
 from holdfast.engine.valkey.session import SpaceSession, SpaceState
 from holdfast.engine.valkey.whole_store import WholeSession
-from holdfast.errors import BadInput, UnsupportedFormat
+from holdfast.errors import BadInput, StoreFull, UnsupportedFormat
+from holdfast.limits import MIN_FREE_BYTES
 
 FORMAT: Final = 1
 _BATCH: Final = 1_000  # spaces in one round trip
@@ -173,6 +174,15 @@ class ValkeyBackend:
             "servers": len(slots),
             "memory_bytes": sum(_figure(text, b"used_memory:") for text in memory),
         }
+
+    def refuse_full(self, space: bytes) -> None:
+        """Raises `StoreFull` if the server of a space is close to its `maxmemory`. Costs 1 round
+        trip."""
+        [memory] = self._ask(self.state_of(space).slot, [("INFO", "memory")])
+        most = _figure(memory, b"maxmemory:")
+        used = _figure(memory, b"used_memory:") - _figure(memory, b"mem_not_counted_for_evict:")
+        if most and most - used < MIN_FREE_BYTES:
+            raise StoreFull(f"{self.name} has no memory left: it uses {used} of {most} bytes")
 
     def close(self) -> None:
         self._listener.close()

@@ -12,11 +12,10 @@ from valkey.exceptions import TimeoutError as TimedOut
 
 from holdfast.engine.valkey.address import Host, StoreAddress
 from holdfast.errors import NotAuthenticated
+from holdfast.limits import VALKEY_ANSWER_SECONDS, VALKEY_CONNECT_SECONDS
 
 Command = Sequence[bytes | str | int]
 
-ANSWER_SECONDS: Final = 5.0  # that a server may be silent before the client looks for another one
-CONNECT_SECONDS: Final = 2.0
 _FREE_CONNECTIONS: Final = 32  # kept for later, to one server
 
 # Failures of a connection. A reply that is not RESP comes from another program, or was damaged.
@@ -37,8 +36,8 @@ class ServerConnection:
             "db": address.database,
             "username": address.username,
             "password": address.password,
-            "socket_timeout": ANSWER_SECONDS,
-            "socket_connect_timeout": CONNECT_SECONDS,
+            "socket_timeout": VALKEY_ANSWER_SECONDS,
+            "socket_connect_timeout": VALKEY_CONNECT_SECONDS,
             "socket_keepalive": True,
             "lib_name": None,
             "lib_version": None,

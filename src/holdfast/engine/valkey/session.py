@@ -389,11 +389,10 @@ class SpaceSession:
 
     def _message(self, commit: Commit, sequence: CommitSequence, place: Any) -> Command:
         names = self._state.names
-        grows = bool(commit.puts or commit.adds or commit.notices)
         ranges = [bound for walked in commit.ranges for bound in (walked.begin, walked.end)]
         return (
             "FCALL",
-            function("commit" if grows else "commit_less"),
+            function("commit_less" if commit.frees_space else "commit"),
             6,
             *names.commit(sequence.id),
             sequence.id,
