@@ -10,6 +10,7 @@ hypothesis tries the same examples in each run, so that a change is judged by wh
 
 import gc
 import os
+import signal
 from collections.abc import Generator, Iterator
 from typing import Final
 
@@ -49,6 +50,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--full"):
         os.environ[VARIABLE] = "1"
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        # Shells make programs in the background ignore Ctrl-C, and Python leaves it at that.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     settings.register_profile(
         "holdfast",
         derandomize=not os.environ.get(VARIABLE),
