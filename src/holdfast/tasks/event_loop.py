@@ -112,8 +112,8 @@ def _serve(loop: asyncio.AbstractEventLoop, is_closing: threading.Event) -> None
     asyncio.set_event_loop(loop)
     try:
         while not is_closing.is_set():
-            # asyncio gives these to whoever awaits the coroutine, and raises them here too: they
-            # would end the loop, and with it the runs of all others.
+            # asyncio raises these where the coroutine is awaited, and here too, where they would
+            # end the loop, and with it the runs of all others.
             with suppress(SystemExit, KeyboardInterrupt):
                 loop.run_forever()
     finally:
