@@ -9,6 +9,7 @@ Until they are written again, the pages are only in the system's memory, as befo
 of them meanwhile, they are lost, for every reader.
 """
 
+import errno
 import os
 from contextlib import suppress
 from pathlib import Path
@@ -37,8 +38,12 @@ def forget(path: Path) -> None:
 
 
 def write_again(data_file: int) -> None:
-    """Writes every page of a file again, as it is. Nobody else may write to it meanwhile."""
+    """Writes every page of a file again, as it is. Nobody else may write to it meanwhile.
+
+    Raises `OSError` if a piece can't be written whole: the disk might lack the rest of it.
+    """
     size = os.fstat(data_file).st_size
     for begin in range(0, size, _PIECE_BYTES):
         piece = os.pread(data_file, _PIECE_BYTES, begin)
-        os.pwrite(data_file, piece, begin)
+        if os.pwrite(data_file, piece, begin) != len(piece):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
