@@ -94,7 +94,7 @@ class AsyncMetrics(ScopedMetrics, AwaitedMetrics):
 
 
 class _Outbox:
-    """What a writer has flushed and that still has to be sent: the writes of each flush."""
+    """Holds the writes of each flush until they are sent."""
 
     def __init__(self) -> None:
         self.flushes: deque[list[Any]] = deque()

@@ -56,7 +56,7 @@ async def sweep(dispatcher: Dispatcher) -> None:
 
 
 class _BackgroundTasks:
-    """What a server does regularly. A task that fails is logged, and delays no other."""
+    """Runs the regular tasks of a server. One that fails is logged, and delays no other."""
 
     def __init__(
         self, dispatcher: Dispatcher, sweeper: "Sweeper", thread: ThreadPoolExecutor
@@ -103,7 +103,7 @@ class _BackgroundTasks:
             dispatcher.report(error)
 
     async def return_memory(self) -> None:
-        """Gives free memory back to the system, if there is much."""
+        """Returns free memory to the system, if there is much."""
         is_large = self._memory.should_return_memory()
         # On the loop: most of it is its own.
         self._full_collections.collect_if_due(is_worthwhile=is_large)

@@ -32,7 +32,7 @@ EXPIRED_ROW: Final = (
 
 
 class PruneRoom:
-    """What the puts of one transaction may still prune after a change of the policy."""
+    """Counts what the puts of one transaction may still prune after a change of the policy."""
 
     __slots__ = ("expiring", "rows")
 
